@@ -1,0 +1,248 @@
+"""The judge's end of the pipe: a submission that answers as if it were local.
+
+`subject.causal_attention(q, k, v)` is one message to the worker and one answer. What comes back are tensors and plain
+data; a module stays in the worker and is known here by its handle. The same proxies serve the reference, which runs
+in the judge itself and in float64.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from grader import wire
+
+SEEDS_PER_CASE = 10_000
+
+
+class SubmissionRaised(Exception):
+    """The submission raised: `type`, `message` and the `frames` of its own files, outermost first."""
+
+    def __init__(self, raised: wire.Raised) -> None:
+        super().__init__(f"{raised.type}: {raised.message}")
+        self.type = raised.type
+        self.bases = raised.bases
+        self.message = raised.message
+        self.frames = raised.frames
+
+    @property
+    def not_implemented(self) -> bool:
+        return "NotImplementedError" in self.bases
+
+
+class WrongAnswer(Exception):
+    """The worker's answer is not one that the request can have."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """One request and what came of it."""
+
+    request: Any
+    reply: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradients:
+    """`inputs`: one gradient per floating tensor argument (None where there is none); `parameters`: by name."""
+
+    value: Any
+    inputs: list[Any]
+    parameters: dict[str, Any]
+
+
+class Effects:
+    """What a call does. Each kind of watching has its cost, so each is a call of its own, made when it is asked for."""
+
+    def __init__(self, watch: Callable[..., wire.Answer], received: Callable[[Any], Any]) -> None:
+        self._watch = watch
+        answer = watch(observe=["inputs"])
+        self.value = received(answer.value)
+        self.inputs: list[Any] = answer.inputs or []  # the tensor arguments as they are after the call
+
+    @functools.cached_property
+    def ops(self) -> list[str]:
+        """The operations that ran, such as "aten::embedding", and the functions of torch that called them."""
+        return self._watch(observe=["ops"]).ops or []
+
+    @functools.cached_property
+    def allocations(self) -> list[wire.Allocation]:
+        """The tensors that were made."""
+        return self._watch(observe=["allocations"], grad=False).allocations or []
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One entry of `named_parameters`; `same_as` is the first name of a shared parameter, else None."""
+
+    value: torch.Tensor
+    requires_grad: bool
+    same_as: str | None
+
+
+class Subject:
+    """A submission behind a transport; `ask` sends one request and returns one reply.
+
+    `exchanges` are all messages since `begin`, which starts a case and seeds it.
+    """
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        self._ask = ask
+        self._seed = 0
+        self._names: list[str] | None = None
+        self.exchanges: list[Exchange] = []
+
+    def load(self, files: Mapping[str, str], main: str) -> None:
+        """Load the submission's files.
+
+        Raises:
+            SubmissionRaised: its import raised.
+        """
+        self.exchanges = []
+        self._names = self._send(wire.Load(files=dict(files), main=main)).names
+
+    def names(self) -> list[str]:
+        """The public names that the submission defines."""
+        return list(self._names or [])
+
+    def begin(self, seed: int) -> None:
+        """Start a case: forget its predecessor's modules, and make its random numbers follow from `seed`."""
+        if self.exchanges:
+            self._ask(wire.Forget())
+        self.exchanges = []
+        self._seed = (seed % 2**16) * SEEDS_PER_CASE
+
+    def __getattr__(self, name: str) -> Callable_:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Callable_(self, {"name": name, "handle": None, "method": None})
+
+    def make(self, kind: str, **kwargs: Any) -> Any:
+        """An object of the grader's own that lives in the worker: a mock model, an optimizer."""
+        return self.received(self._send(wire.Make(kind=kind, kwargs=self.sent(kwargs))).value)
+
+    def call(self, target: Mapping[str, Any], args: Any, kwargs: Any, **options: Any) -> wire.Answer:
+        self._seed += 1
+        request = wire.Call(**target, args=self.sent(list(args)), kwargs=self.sent(kwargs), seed=self._seed, **options)
+        answer = self._send(request)
+        if not isinstance(answer, wire.Answer):
+            raise WrongAnswer(type(answer).__name__)
+        return answer
+
+    def tell(self, request: Any) -> Any:
+        """Send a request about a module, and unwrap its answer."""
+        return self.received(self._send(request).value)
+
+    def _send(self, request: Any) -> Any:
+        reply = self._ask(request)
+        self.exchanges.append(Exchange(request, reply))
+        if isinstance(reply, wire.Raised):
+            raise SubmissionRaised(reply)
+        return reply
+
+    def sent(self, value: Any) -> Any:
+        """What goes out: proxies become handles."""
+        if isinstance(value, Module):
+            return value.handle
+        if isinstance(value, (list, tuple)):
+            return [self.sent(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.sent(item) for key, item in value.items()}
+        return value
+
+    def received(self, value: Any) -> Any:
+        """What comes in: handles become proxies."""
+        if isinstance(value, wire.Handle):
+            return Module(self, value)
+        if isinstance(value, list):
+            return [self.received(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.received(item) for key, item in value.items()}
+        return value
+
+
+class Callable_:
+    """A function or class of the submission, or a method of one of its modules."""
+
+    def __init__(self, subject: Subject, target: Mapping[str, Any]) -> None:
+        self._subject = subject
+        self._target = target
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._subject.received(self._subject.call(self._target, args, kwargs).value)
+
+    def without_grad(self, *args: Any, **kwargs: Any) -> Any:
+        """The value, computed under `torch.no_grad()`."""
+        return self._subject.received(self._subject.call(self._target, args, kwargs, grad=False).value)
+
+    def gradients(self, *args: Any, cotangent: Any, **kwargs: Any) -> Gradients:
+        """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs."""
+        answer = self._subject.call(self._target, args, kwargs, cotangent=cotangent)
+        if answer.gradients is None:
+            return Gradients(answer.value, [], {})
+        return Gradients(self._subject.received(answer.value), answer.gradients.inputs, answer.gradients.parameters)
+
+    def effects(self, *args: Any, **kwargs: Any) -> Effects:
+        """Call it, and watch what it does."""
+        watch = functools.partial(self._subject.call, self._target, args, kwargs)
+        return Effects(watch, self._subject.received)
+
+
+class Module(Callable_):
+    """A module (or another object) that lives in the worker."""
+
+    def __init__(self, subject: Subject, handle: wire.Handle) -> None:
+        super().__init__(subject, {"name": None, "handle": handle.id, "method": None})
+        self.handle = handle
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Its parameters by name, in their order, shared ones under each of their names."""
+        entries = self._subject.tell(wire.Parameters(handle=self.handle.id))
+        return {e["name"]: Parameter(e["value"], e["requires_grad"], e["same_as"]) for e in entries}
+
+    def buffers(self) -> dict[str, torch.Tensor]:
+        """Its buffers by name."""
+        entries = self._subject.tell(wire.Buffers(handle=self.handle.id))
+        return {entry["name"]: entry["value"] for entry in entries}
+
+    def write(self, values: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
+        """Write parameters in place, by name.
+
+        Returns:
+            None when all were written; else what is in the way, `missing` names and `shapes` that differ, and
+            nothing has been written.
+        """
+        problem: dict[str, Any] | None = self._subject.tell(wire.Write(handle=self.handle.id, values=dict(values)))
+        return problem
+
+    def train(self) -> None:
+        self._subject.tell(wire.Mode(handle=self.handle.id, training=True))
+
+    def eval(self) -> None:
+        self._subject.tell(wire.Mode(handle=self.handle.id, training=False))
+
+    def attribute(self, name: str) -> Any:
+        return self._subject.tell(wire.Attribute(handle=self.handle.id, name=name))
+
+    def method(self, name: str) -> Callable_:
+        return Callable_(self._subject, {"name": None, "handle": self.handle.id, "method": name})
+
+
+def given_weights(module: Module, seed: int) -> dict[str, torch.Tensor]:
+    """Weights for a module of the reference, by the course's rule.
+
+    Matrices have a standard deviation of 0.4, biases are non-zero, and other vectors (the weights of norms) are
+    1 + 0.2 randn: never all ones, or an affine part left out would not show.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    weights: dict[str, torch.Tensor] = {}
+    for name, parameter in module.parameters().items():
+        if parameter.same_as is None:
+            noise = torch.randn(parameter.value.shape, generator=generator)
+            norm_weight = parameter.value.dim() == 1 and not name.endswith("bias")
+            weights[name] = 1 + 0.2 * noise if norm_weight else 0.4 * noise
+    return weights
