@@ -1,0 +1,418 @@
+"""Executes requests on a submission: load it, call it, read and write its parameters.
+
+`Interpreter.handle` works on Python objects, so the same code serves the worker behind the pipe and the trusted run
+of references and mistakes in the judge's own process, there in float64.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import inspect
+import linecache
+import posixpath
+import random
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from grader import wire
+from grader.worker import models
+from grader.worker.observe import Observation
+
+CONTAINERS = (list, tuple)
+TEXT_MAX = 1 << 20  # characters of a string in an answer
+ITEMS_MAX = 100_000  # items of all lists and dicts of an answer
+
+
+class Interpreter:
+    """One submission and the objects it made. With `dtype`, everything floating is that dtype (the trusted run)."""
+
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        self.dtype = dtype
+        self.files: frozenset[str] = frozenset()
+        self.module: types.ModuleType | None = None
+        self._kept: dict[int, Any] = {}
+        self._next = 1
+        self._finder: _Helpers | None = None
+
+    def handle(self, request: wire.Request) -> wire.Reply:
+        """The reply to a request. What the submission raises, SystemExit included, is a reply too."""
+        try:
+            with _defaults(self.dtype or torch.float32):
+                return self._STEPS[type(request)](self, request)
+        except KeyboardInterrupt:
+            if self.dtype is not None:
+                raise
+            return self._raised(KeyboardInterrupt())
+        except BaseException as error:
+            return self._raised(error)
+
+    # ------------------------------------------------------------------------------------------- steps
+
+    def _load(self, request: wire.Load) -> wire.Reply:
+        self.files = frozenset(request.files)
+        for path, source in request.files.items():
+            linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+        if self._finder is not None:
+            self._finder.remove()
+        self._finder = _Helpers(request.files, request.main)
+        self._finder.install()
+        self.module = self._finder.load_main()
+        return wire.Loaded([name for name, value in vars(self.module).items() if _is_public(name, value)])
+
+    def _call(self, request: wire.Call) -> wire.Reply:
+        target = self._target(request)
+        leaves: list[torch.Tensor] = []
+        wants_gradients = request.cotangent is not None
+        args = [self._given(item, leaves, wants_gradients) for item in request.args]
+        kwargs = {name: self._given(item, leaves, wants_gradients) for name, item in request.kwargs.items()}
+        module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
+        if wants_gradients and isinstance(module, nn.Module):
+            module.zero_grad(set_to_none=True)
+        observation = Observation(request.observe, self.files)
+        torch.manual_seed(request.seed)
+        random.seed(request.seed)
+        with torch.set_grad_enabled(request.grad), observation.recording():
+            value = target(*args, **kwargs)
+        torch.set_grad_enabled(True)
+        gradients = self._gradients(value, request.cotangent, leaves, module) if wants_gradients else None
+        return wire.Answer(
+            value=self._answer(value),
+            inputs=[_plain(leaf) for leaf in leaves] if "inputs" in request.observe else None,
+            gradients=gradients,
+            ops=observation.ops,
+            allocations=observation.allocations,
+            flow=observation.flow,
+        )
+
+    def _parameters(self, request: wire.Parameters) -> wire.Reply:
+        return self._listed(self._kept[request.handle].named_parameters(remove_duplicate=False))
+
+    def _buffers(self, request: wire.Buffers) -> wire.Reply:
+        return self._listed(self._kept[request.handle].named_buffers(remove_duplicate=False))
+
+    def _listed(self, named: Iterator[tuple[str, torch.Tensor]]) -> wire.Reply:
+        first: dict[int, str] = {}
+        rows = []
+        for name, tensor in named:
+            alias = first.setdefault(id(tensor), name)
+            same_as = alias if alias != name else None
+            row = {"name": str(name), "value": _plain(tensor), "requires_grad": tensor.requires_grad, "same_as": same_as}
+            rows.append(row)
+        return wire.Answer(value=rows)
+
+    def _write(self, request: wire.Write) -> wire.Reply:
+        parameters = dict(self._kept[request.handle].named_parameters(remove_duplicate=False))
+        missing = [name for name in request.values if name not in parameters]
+        shapes = {
+            name: list(parameters[name].shape)
+            for name, value in request.values.items()
+            if name in parameters and parameters[name].shape != value.shape
+        }
+        if missing or shapes:
+            return wire.Answer(value={"missing": missing, "shapes": shapes})
+        with torch.no_grad():
+            for name, value in request.values.items():
+                parameters[name].copy_(value)
+        return wire.Answer()
+
+    def _mode(self, request: wire.Mode) -> wire.Reply:
+        self._kept[request.handle].train(request.training)
+        return wire.Answer()
+
+    def _attribute(self, request: wire.Attribute) -> wire.Reply:
+        return wire.Answer(value=self._answer(getattr(self._kept[request.handle], request.name)))
+
+    def _make(self, request: wire.Make) -> wire.Reply:
+        kwargs = {name: self._given(item, [], False) for name, item in request.kwargs.items()}
+        return wire.Answer(value=self._answer(models.MAKERS[request.kind](**kwargs)))
+
+    def _forget(self, request: wire.Forget) -> wire.Reply:
+        self._kept.clear()
+        return wire.Answer()
+
+    _STEPS: dict[type, Callable[[Any, Any], wire.Reply]] = {
+        wire.Load: _load,
+        wire.Call: _call,
+        wire.Parameters: _parameters,
+        wire.Buffers: _buffers,
+        wire.Write: _write,
+        wire.Mode: _mode,
+        wire.Attribute: _attribute,
+        wire.Make: _make,
+        wire.Forget: _forget,
+    }
+
+    # --------------------------------------------------------------------------------- what goes in
+
+    def _target(self, request: wire.Call) -> Any:
+        if request.handle is None:
+            return getattr(self.module, request.name or "")
+        kept = self._kept[request.handle]
+        return kept if request.method is None else getattr(kept, request.method)
+
+    def _given(self, value: Any, leaves: list[torch.Tensor], wants_gradients: bool) -> Any:
+        """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
+        if isinstance(value, torch.Tensor):
+            leaf = _fresh(value, self.dtype)
+            leaf.requires_grad_(leaf.is_floating_point() and (wants_gradients or value.requires_grad))
+            leaves.append(leaf)
+            return leaf
+        if isinstance(value, wire.Handle):
+            return self._kept[value.id]
+        if isinstance(value, wire.Stream):
+            return torch.Generator().manual_seed(value.seed)
+        if isinstance(value, CONTAINERS):
+            return [self._given(item, leaves, wants_gradients) for item in value]
+        if isinstance(value, dict):
+            return {key: self._given(item, leaves, wants_gradients) for key, item in value.items()}
+        return value
+
+    def _gradients(
+        self, value: Any, cotangent: Any, leaves: list[torch.Tensor], module: object
+    ) -> wire.Gradients | None:
+        """What arrives at inputs and parameters; None where an output has another shape than its cotangent."""
+        outputs = list(value) if isinstance(value, CONTAINERS) else [value]
+        cotangents = list(cotangent) if isinstance(cotangent, CONTAINERS) else [cotangent]
+        pairs = [(out, cot) for out, cot in zip(outputs, cotangents, strict=False) if cot is not None]
+        if len(outputs) < len(cotangents) or any(not _same_shape(out, cot) for out, cot in pairs):
+            return None
+        pairs = [(out, cot.to(out.dtype)) for out, cot in pairs if out.requires_grad]
+        if pairs:
+            torch.autograd.backward([out for out, _ in pairs], [cot for _, cot in pairs])
+        parameters: dict[str, Any] = {}
+        if isinstance(module, nn.Module):
+            named = module.named_parameters(remove_duplicate=False)
+            parameters = {name: _plain_or_none(parameter.grad) for name, parameter in named}
+            module.zero_grad(set_to_none=True)
+        return wire.Gradients([_plain_or_none(leaf.grad) for leaf in leaves if leaf.is_floating_point()], parameters)
+
+    # -------------------------------------------------------------------------------- what comes out
+
+    def _answer(self, value: Any) -> Any:
+        budget = [ITEMS_MAX]
+        try:
+            return self._carried(value, 0, budget)
+        except _TooMuch as reason:
+            return wire.Opaque(f"{_type_name(value)} {reason}")
+
+    def _carried(self, value: Any, depth: int, budget: list[int]) -> Any:
+        """A value of kinds that the wire carries. Objects are kept here, and a handle goes in their place."""
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise _TooMuch("of too many items")
+        if depth >= wire.DEPTH_MAX - 4:
+            raise _TooMuch("nested too deeply")
+        kind = type(value)
+        if value is None or kind in (bool, float):
+            return value
+        if isinstance(value, torch.Tensor):
+            return _plain(value)
+        if kind is int:
+            return value if -(1 << 63) <= value < 1 << 63 else wire.Opaque("int of more than 64 bits")
+        if isinstance(value, str):
+            return _text(value, TEXT_MAX)
+        if kind is torch.dtype:
+            return value if value in wire.DTYPE_NAMES else wire.Opaque(str(value))
+        if isinstance(value, CONTAINERS):
+            return [self._carried(item, depth + 1, budget) for item in value]
+        if isinstance(value, dict):
+            return self._carried_dict(value, depth, budget)
+        return self._kept_as(value)
+
+    def _carried_dict(self, value: dict[Any, Any], depth: int, budget: list[int]) -> Any:
+        if any(type(key) not in (str, int) for key in value):
+            return wire.Opaque("dict of keys that are neither str nor int")
+        return {
+            _text(key, wire.MESSAGE_MAX) if isinstance(key, str) else key: self._carried(item, depth + 1, budget)
+            for key, item in value.items()
+        }
+
+    def _kept_as(self, value: Any) -> Any:
+        name = _type_name(value)
+        if type(value).__module__.split(".")[0] in ("numpy", "builtins") and not callable(value):
+            return wire.Opaque(name)
+        if isinstance(value, nn.Module) and self.dtype is not None:
+            value.to(self.dtype)
+        for number, kept in self._kept.items():
+            if kept is value:
+                return wire.Handle(number, name)
+        number, self._next = self._next, self._next + 1
+        self._kept[number] = value
+        return wire.Handle(number, name)
+
+    def _raised(self, error: BaseException) -> wire.Raised:
+        frames = []
+        trace = error.__traceback__
+        while trace is not None and len(frames) < wire.FRAMES_MAX:
+            code = trace.tb_frame.f_code
+            if code.co_filename in self.files:
+                frames.append(wire.Frame(code.co_filename, trace.tb_lineno, code.co_qualname))
+            trace = trace.tb_next
+        if isinstance(error, SyntaxError) and error.filename in self.files and len(frames) < wire.FRAMES_MAX:
+            frames.append(wire.Frame(str(error.filename), error.lineno or 1, "<module>"))
+        bases = [_text(base.__name__, 200) for base in type(error).__mro__[:50]]
+        return wire.Raised(bases[0], bases, _message(error), frames)
+
+
+class _TooMuch(Exception):
+    """An answer that is larger than the wire carries."""
+
+
+@contextlib.contextmanager
+def _defaults(dtype: torch.dtype) -> Iterator[None]:
+    """torch's global settings as a submission finds them, and afterwards as they were."""
+    earlier = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_rng_state(), random.getstate()
+    torch.set_default_dtype(dtype)
+    torch.set_grad_enabled(True)
+    if torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(earlier[0])
+        torch.set_grad_enabled(earlier[1])
+        torch.set_rng_state(earlier[2])
+        random.setstate(earlier[3])
+
+
+def _is_public(name: str, value: object) -> bool:
+    return not name.startswith("_") and not isinstance(value, types.ModuleType)
+
+
+def _fresh(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """A copy in memory of its own that keeps strides, also where they overlap or are 0."""
+    source = tensor.detach()
+    if source.is_contiguous():
+        flat = source.clone()
+    else:
+        reach = sum((size - 1) * step for size, step in zip(source.shape, source.stride(), strict=True))
+        flat = source.as_strided((reach + 1 if source.numel() else 0,), (1,)).clone()
+    if dtype is not None and source.is_floating_point():
+        flat = flat.to(dtype)
+    return flat if source.is_contiguous() else flat.as_strided(source.shape, source.stride())
+
+
+def _same_shape(output: object, cotangent: torch.Tensor) -> bool:
+    return isinstance(output, torch.Tensor) and output.shape == cotangent.shape
+
+
+def _plain_or_none(tensor: torch.Tensor | None) -> Any:
+    return None if tensor is None else _plain(tensor)
+
+
+def _plain(tensor: torch.Tensor) -> Any:
+    """The tensor detached, resolved and contiguous, or Opaque where it is of a kind that the wire does not carry."""
+    if type(tensor) not in (torch.Tensor, nn.Parameter):
+        return wire.Opaque(_type_name(tensor))
+    if tensor.layout is not torch.strided:
+        return wire.Opaque(f"tensor of layout {str(tensor.layout).removeprefix('torch.')}")
+    if tensor.device.type != "cpu":
+        return wire.Opaque(f"tensor on device {tensor.device.type}")
+    if tensor.is_nested or tensor.is_quantized or tensor.dtype not in wire.DTYPE_NAMES or tensor.dim() > wire.RANK_MAX:
+        return wire.Opaque(f"tensor of dtype {str(tensor.dtype).removeprefix('torch.')}, rank {tensor.dim()}")
+    if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
+        return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
+    with torch.no_grad():
+        return tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+
+
+def _type_name(value: object) -> str:
+    return _text(type(value).__name__, 200)
+
+
+def _text(text: str, longest: int) -> str:
+    """A real str that UTF-8 can hold, cut."""
+    return str.__str__(text)[:longest].encode("utf-8", "replace").decode("utf-8")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _text(str(error), wire.MESSAGE_MAX)
+    except BaseException as second:
+        return f"(its text cannot be read: {_type_name(second)})"
+
+
+# ------------------------------------------------------------------------------------- the files in memory
+
+
+class _Helpers(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Imports a submission's files from memory. Last on `sys.meta_path`, so that no file shadows a real module."""
+
+    def __init__(self, files: Mapping[str, str], main: str) -> None:
+        self.main = main
+        self.files = files
+        self.paths = {name: path for base in ("", posixpath.dirname(main)) for name, path in _modules(files, base)}
+        self.loaded: list[str] = []
+
+    def install(self) -> None:
+        sys.meta_path.append(self)
+
+    def remove(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for name in self.loaded:
+            if getattr(sys.modules.get(name), "__loader__", None) is self:
+                del sys.modules[name]
+
+    def load_main(self) -> types.ModuleType:
+        """Runs the main file as a module named after it, under another name where that one is taken."""
+        name = posixpath.basename(self.main).removesuffix(".py")
+        existing = sys.modules.get(name)
+        taken = name in sys.stdlib_module_names or (existing is not None and not _is_ours(existing))
+        name = f"submission_{name}" if taken or importlib.machinery.PathFinder.find_spec(name) else name
+        self.paths[name] = self.main
+        spec = importlib.machinery.ModuleSpec(name, self, origin=self.main)
+        spec.has_location = True
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        self.loaded.append(name)
+        self.exec_module(module)
+        return module
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> Any:
+        found = self.paths.get(fullname)
+        if found is None:
+            return None
+        is_package = not found.endswith(".py") or posixpath.basename(found) == "__init__.py"
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin=found, is_package=is_package)
+        spec.has_location = True
+        self.loaded.append(fullname)
+        return spec
+
+    def get_source(self, fullname: str) -> str:
+        return self.files.get(self.paths[fullname], "")
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return compile(self.get_source(fullname), self.paths[fullname], "exec", dont_inherit=True)
+
+    def is_package(self, fullname: str) -> bool:
+        return posixpath.basename(self.paths[fullname]) == "__init__.py"
+
+
+def _is_ours(module: types.ModuleType) -> bool:
+    return isinstance(inspect.getattr_static(module, "__loader__", None), _Helpers)
+
+
+def _modules(files: Mapping[str, str], base: str) -> Iterator[tuple[str, str]]:
+    """Dotted names of the .py files below `base`, and of the folders they are in."""
+    for path in files:
+        inside = posixpath.relpath(path, base) if base else path
+        if inside.startswith("../") or not inside.endswith(".py"):
+            continue
+        parts = inside.removesuffix(".py").split("/")
+        for depth in range(1, len(parts)):
+            yield ".".join(parts[:depth]), posixpath.join(base, *parts[:depth])
+        if parts[-1] != "__init__":
+            yield ".".join(parts), path
+    for path in files:
+        inside = posixpath.relpath(path, base) if base else path
+        if inside.endswith("/__init__.py") and not inside.startswith("../"):
+            yield inside.removesuffix("/__init__.py").replace("/", "."), path
