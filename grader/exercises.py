@@ -33,7 +33,7 @@ BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
 class CourseError(Exception):
     """A defect of the course itself, never of a submission: says the defect, the file and the next step."""
 
-    def __init__(self, key: str, **params: object) -> None:
+    def __init__(self, key: str, /, **params: object) -> None:
         super().__init__(key)
         self.key, self.params = key, params
 

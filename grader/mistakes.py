@@ -59,7 +59,7 @@ class Mistake:
             times = source.count(old) if old else 0
             if times != 1:
                 raise StaleMistake(
-                    f"mistake {self.name!r}: its `old` must be in the reference exactly once; it is there {times} times: "
+                    f"mistake {self.name!r}: its `old` must be in the reference exactly once, not {times} times: "
                     f"{old!r}. Write it as the reference has it now, long enough to be the only one."
                 )
             source = source.replace(old, new)
