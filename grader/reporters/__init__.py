@@ -1,0 +1,15 @@
+"""Report -> text, one file a format. Adding a format is a file and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from grader.reporters import json, junit, terminal
+
+REPORTERS: Mapping[str, Callable[..., str]] = {
+
+    "json": json.render,
+    "junit": junit.render,
+    "text": terminal.render,
+    "ansi": terminal.render_in_colour,
+}
