@@ -225,7 +225,7 @@ class Exercise:
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The public functions and classes that the stub asks for, in its order."""
-        return defined_names(self.stub)
+        return defined_names(ast.parse(self.stub))
 
     def stub_from_reference(self) -> str:
         """What the stub has to be."""
@@ -403,11 +403,7 @@ def _function_around(tree: ast.Module, line: int) -> str:
     return ".".join(names) or "this part"
 
 
-def defined_names(source: str) -> tuple[str, ...]:
-    """The public functions and classes that a file defines at its top level, in its order; none if it is not Python."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+def defined_names(tree: ast.Module) -> tuple[str, ...]:
+    """The public functions and classes that a file defines at its top level, in its order."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return tuple(node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_"))
+    return tuple(node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_"))

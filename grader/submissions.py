@@ -10,6 +10,7 @@ import ast
 import codecs
 import difflib
 import io
+import itertools
 import os
 import re
 import stat
@@ -85,9 +86,9 @@ def read_submission(
     try:
         main, notes = locate(exercise, path, others)
         source, more = read_python(main)
-        check_code(source, main.name)
-        check_owner(exercise, source, main.name, others)
-        files, left_out = helpers(main, source)
+        tree = parse(source, main.name)
+        check_owner(exercise, tree, main.name, others)
+        files, left_out = helpers(main, source, tree)
         return Submission(
             label=label or _shown(main),
             path=main,
@@ -221,14 +222,14 @@ def _means(exercise: Exercise, stem: str) -> bool:
 
 def _by_names(exercise: Exercise, files: Iterable[Path], others: Iterable[Exercise]) -> list[Path]:
     """Files that define most of what this exercise asks for, whatever they are called."""
+    every = [exercise, *others]
     kept = []
-    for file in files:
+    for file in itertools.islice(files, MOST_FILES):
         try:
-            source, _ = read_python(file)
+            if whose(parse(read_python(file)[0], file.name), every) == exercise:
+                kept.append(file)
         except _Found:
             continue
-        if _share(exercise, source) > 0.5 and whose(source, [exercise, *others]) == exercise:
-            kept.append(file)
     return kept
 
 
@@ -366,22 +367,23 @@ def _code_is_ascii(text: str) -> bool:
 # ---- is it code, and whose
 
 
-def check_code(source: str, name: str) -> None:
-    """Refuses an empty file and one that Python cannot read, with the line and a caret."""
+def parse(source: str, name: str) -> ast.Module:
+    """The file's syntax tree. Refuses an empty file and one that Python cannot read, with the line and a caret."""
     if not source.strip("\ufeff \t\n\f"):
         raise _Found("submission.empty_file", file=name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(source, name).body
+            tree = ast.parse(source, name)
     except SyntaxError as error:
         raise _syntax(error, source, name) from None
     except (RecursionError, MemoryError):
         raise _Found("submission.nested", Verdict.SYNTAX_ERROR, file=name) from None
     except ValueError as error:
         raise _Found("submission.cannot_parse", Verdict.SYNTAX_ERROR, file=name, error=str(error)) from None
-    if not body:
+    if not tree.body:
         raise _Found("submission.only_comments", file=name)
+    return tree
 
 
 def _syntax(error: SyntaxError, source: str, name: str) -> _Found:
@@ -399,31 +401,33 @@ def _syntax(error: SyntaxError, source: str, name: str) -> _Found:
     return found
 
 
-def check_owner(exercise: Exercise, source: str, name: str, others: Iterable[Exercise]) -> None:
+def check_owner(exercise: Exercise, tree: ast.Module, name: str, others: Iterable[Exercise]) -> None:
     """Refuses a file in which nothing belongs to this exercise and most of another one does."""
-    if _star_import(source) or _bound(source) & set(exercise.names):
+    bound = _bound(tree)
+    if "*" in bound or bound & set(exercise.names):
         return
-    other = whose(source, others)
+    other = whose(tree, others)
     if other is not None:
         raise _Found("submission.other_exercise", file=name, other=other.slug, slug=exercise.slug)
 
 
-def whose(source: str, exercises: Iterable[Exercise]) -> Exercise | None:
+def whose(tree: ast.Module, exercises: Iterable[Exercise]) -> Exercise | None:
     """The exercise most of whose names the file defines, None where there is no clear one."""
-    shares = sorted(((_share(exercise, source), exercise.slug) for exercise in exercises), reverse=True)
-    if not shares or shares[0][0] <= 0.5 or (len(shares) > 1 and shares[0][0] == shares[1][0]):
+    defined = set(defined_names(tree))
+    ranked = sorted(((_share(exercise, defined), exercise) for exercise in exercises), key=lambda pair: -pair[0])
+    if not ranked or ranked[0][0] <= 0.5 or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
         return None
-    return next(exercise for exercise in exercises if exercise.slug == shares[0][1])
+    return ranked[0][1]
 
 
-def _share(exercise: Exercise, source: str) -> float:
-    return len(set(defined_names(source)) & set(exercise.names)) / max(1, len(exercise.names))
+def _share(exercise: Exercise, defined: set[str]) -> float:
+    return len(defined & set(exercise.names)) / max(1, len(exercise.names))
 
 
-def _bound(source: str) -> set[str]:
-    """Names that a file's top level may bind: definitions, imports, assignments, under an `if` as well."""
+def _bound(tree: ast.Module) -> set[str]:
+    """Names that a file may bind: definitions, imports ("*" too), assignments, strings as in `globals()["name"]`."""
     bound: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             bound.add(node.name)
         elif isinstance(node, ast.alias):
@@ -431,21 +435,17 @@ def _bound(source: str) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            bound.add(node.value)  # globals()["name"] = ..., setattr(module, "name", ...)
+            bound.add(node.value)
     return bound
-
-
-def _star_import(source: str) -> bool:
-    return any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(ast.parse(source)))
 
 
 # ---- helper modules
 
 
-def helpers(main: Path, source: str) -> tuple[dict[str, str], list[Note]]:
+def helpers(main: Path, source: str, tree: ast.Module) -> tuple[dict[str, str], list[Note]]:
     """The other Python files beside and below the main one; those it imports come first where there are too many."""
     root = main.parent
-    wanted = _imported(source)
+    wanted = _imported(tree)
     candidates = [file for file in _python_files(root, DEEPEST) if file != main]
     candidates.sort(key=lambda file: (not wanted & set(file.relative_to(root).with_suffix("").parts), str(file)))
     files: dict[str, str] = {}
@@ -468,10 +468,10 @@ def helpers(main: Path, source: str) -> tuple[dict[str, str], list[Note]]:
     return files, notes
 
 
-def _imported(source: str) -> set[str]:
+def _imported(tree: ast.Module) -> set[str]:
     """Every part of every module name that the file imports."""
     parts: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             parts.update(part for alias in node.names for part in alias.name.split("."))
         elif isinstance(node, ast.ImportFrom):
