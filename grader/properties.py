@@ -109,7 +109,7 @@ class Property:
             Violation: a claim does not hold.
             SubmissionRaised: the submission raised.
         """
-        subject.begin(case.seed)
+        subject.begin(case.seed, self.device)
         ours: dict[str, Any] = {"reference": reference, "subject": subject, "forbidden": forbidden}
         if reference is not None:
             reference.begin(case.seed)

@@ -76,6 +76,14 @@ class Effects:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A call that may have used the fused attention kernel: its `value`, and the kernel's `calls` in order."""
+
+    value: Any
+    calls: list[wire.KernelCall]
+
+
+@dataclasses.dataclass(frozen=True)
 class Parameter:
     """One entry of `named_parameters`; `same_as` is the first name of a shared parameter, else None."""
 
@@ -93,6 +101,7 @@ class Subject:
     def __init__(self, ask: Callable[[Any], Any]) -> None:
         self._ask = ask
         self._seed = 0
+        self._device = "cpu"
         self._names: list[str] | None = None
         self.exchanges: list[Exchange] = []
 
@@ -109,17 +118,18 @@ class Subject:
         """The public names that the submission defines."""
         return list(self._names or [])
 
-    def begin(self, seed: int) -> None:
-        """Start a case: forget its predecessor's modules, and make its random numbers follow from `seed`."""
+    def begin(self, seed: int, device: str = "cpu") -> None:
+        """Start a case on `device`: forget the modules of the one before, let random numbers follow from `seed`."""
         if self.exchanges:
             self._ask(wire.Forget())
         self.exchanges = []
         self._seed = (seed % 2**16) * SEEDS_PER_CASE
+        self._device = device
 
-    def __getattr__(self, name: str) -> Callable_:
+    def __getattr__(self, name: str) -> Function:
         if name.startswith("_"):
             raise AttributeError(name)
-        return Callable_(self, {"name": name, "handle": None, "method": None})
+        return Function(self, {"name": name, "handle": None, "method": None})
 
     def make(self, kind: str, **kwargs: Any) -> Any:
         """An object of the grader's own that lives in the worker: a mock model, an optimizer."""
@@ -127,7 +137,8 @@ class Subject:
 
     def call(self, target: Mapping[str, Any], args: Any, kwargs: Any, **options: Any) -> wire.Answer:
         self._seed += 1
-        request = wire.Call(**target, args=self.sent(list(args)), kwargs=self.sent(kwargs), seed=self._seed, **options)
+        options |= {"seed": self._seed, "device": self._device}
+        request = wire.Call(**target, args=self.sent(list(args)), kwargs=self.sent(kwargs), **options)
         answer = self._send(request)
         if not isinstance(answer, wire.Answer):
             raise WrongAnswer(type(answer).__name__)
@@ -165,7 +176,7 @@ class Subject:
         return value
 
 
-class Callable_:
+class Function:
     """A function or class of the submission, or a method of one of its modules."""
 
     def __init__(self, subject: Subject, target: Mapping[str, Any]) -> None:
@@ -191,8 +202,18 @@ class Callable_:
         watch = functools.partial(self._subject.call, self._target, args, kwargs)
         return Effects(watch, self._subject.received)
 
+    def with_kernel(self, *args: Any, scale: float = 1.0, add: float = 0.0, at: float = 0.0, **kwargs: Any) -> Kernel:
+        """Call it, watch how it calls the fused attention kernel, and spoil what the kernel hands back.
 
-class Module(Callable_):
+        The kernel's result is multiplied by `scale`, and `add` is added to one element, which lies at the share `at`
+        (0 up to 1) of the whole way through it.
+        """
+        spoil = wire.Spoil(float(scale), float(add), float(at))
+        answer = self._subject.call(self._target, args, kwargs, observe=["kernel"], spoil=spoil)
+        return Kernel(self._subject.received(answer.value), answer.kernel or [])
+
+
+class Module(Function):
     """A module (or another object) that lives in the worker."""
 
     def __init__(self, subject: Subject, handle: wire.Handle) -> None:
@@ -228,8 +249,8 @@ class Module(Callable_):
     def attribute(self, name: str) -> Any:
         return self._subject.tell(wire.Attribute(handle=self.handle.id, name=name))
 
-    def method(self, name: str) -> Callable_:
-        return Callable_(self._subject, {"name": None, "handle": self.handle.id, "method": name})
+    def method(self, name: str) -> Function:
+        return Function(self._subject, {"name": None, "handle": self.handle.id, "method": name})
 
 
 def given_weights(module: Module, seed: int) -> dict[str, torch.Tensor]:

@@ -99,6 +99,14 @@ class Local(msgspec.Struct, frozen=True):
     shape: list[int]
 
 
+class KernelCall(msgspec.Struct, frozen=True):
+    """A call of the fused attention kernel: whether it got a mask, and two of its other arguments."""
+
+    masked: bool
+    is_causal: bool
+    dropout_p: float
+
+
 class Gradients(msgspec.Struct):
     """`inputs`: one for each floating tensor argument, arguments first, then keywords; None where nothing arrived."""
 
@@ -116,6 +124,15 @@ class Load(msgspec.Struct, tag_field="tag", tag="load", forbid_unknown_fields=Tr
     main: str
 
 
+class Spoil(msgspec.Struct, frozen=True):
+    """What the fused attention kernel's result becomes: times `scale`, and `add` more in one element, which lies at
+    the share `at` of the whole way through it."""
+
+    scale: float = 1.0
+    add: float = 0.0
+    at: float = 0.0
+
+
 class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=True, kw_only=True):
     """Call a top-level name, a kept object, or a method of a kept object."""
 
@@ -128,6 +145,8 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     cotangent: Any = None
     observe: list[str] = []
     grad: bool = True
+    spoil: Spoil | None = None
+    device: str = "cpu"
 
 
 class Parameters(msgspec.Struct, tag_field="tag", tag="parameters", forbid_unknown_fields=True):
@@ -180,6 +199,7 @@ class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_field
     ops: list[str] | None = None
     allocations: list[Allocation] | None = None
     flow: list[Local] | None = None
+    kernel: list[KernelCall] | None = None
 
 
 class Raised(msgspec.Struct, tag_field="tag", tag="raised", forbid_unknown_fields=True):

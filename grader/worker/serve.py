@@ -24,6 +24,7 @@ from torch import nn
 
 from grader import wire
 from grader.worker import models
+from grader.worker.kernel import watching_kernel
 from grader.worker.observe import Observation
 
 CONTAINERS = (list, tuple)
@@ -41,6 +42,7 @@ class Interpreter:
         self._kept: dict[int, Any] = {}
         self._next = 1
         self._finder: _Helpers | None = None
+        self._device = "cpu"  # where the tensors of the present call go
 
     def handle(self, request: wire.Request) -> wire.Reply:
         """The reply to a request. What the submission raises, SystemExit included, is a reply too."""
@@ -69,6 +71,7 @@ class Interpreter:
 
     def _call(self, request: wire.Call) -> wire.Reply:
         target = self._target(request)
+        self._device = request.device
         leaves: list[torch.Tensor] = []
         wants_gradients = request.cotangent is not None
         args = [self._given(item, leaves, wants_gradients) for item in request.args]
@@ -77,9 +80,10 @@ class Interpreter:
         if wants_gradients and isinstance(module, nn.Module):
             module.zero_grad(set_to_none=True)
         observation = Observation(request.observe, self.files)
+        kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
         torch.manual_seed(request.seed)
         random.seed(request.seed)
-        with torch.set_grad_enabled(request.grad), observation.recording():
+        with torch.set_grad_enabled(request.grad), observation.recording(), _watching(kernel, request.spoil):
             value = target(*args, **kwargs)
         torch.set_grad_enabled(True)
         gradients = self._gradients(value, request.cotangent, leaves, module) if wants_gradients else None
@@ -90,6 +94,7 @@ class Interpreter:
             ops=observation.ops,
             allocations=observation.allocations,
             flow=observation.flow,
+            kernel=kernel,
         )
 
     def _parameters(self, request: wire.Parameters) -> wire.Reply:
@@ -161,7 +166,7 @@ class Interpreter:
     def _given(self, value: Any, leaves: list[torch.Tensor], wants_gradients: bool) -> Any:
         """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
         if isinstance(value, torch.Tensor):
-            leaf = _fresh(value, self.dtype)
+            leaf = _fresh(value, self.dtype).to(self._device)
             leaf.requires_grad_(leaf.is_floating_point() and (wants_gradients or value.requires_grad))
             leaves.append(leaf)
             return leaf
@@ -262,6 +267,11 @@ class Interpreter:
         return wire.Raised(bases[0], bases, _message(error), frames)
 
 
+def _watching(calls: list[wire.KernelCall] | None, spoil: wire.Spoil | None) -> contextlib.AbstractContextManager[None]:
+    """Watch the fused attention kernel where it is asked for."""
+    return contextlib.nullcontext() if calls is None else watching_kernel(calls, spoil)
+
+
 class _TooMuch(Exception):
     """An answer that is larger than the wire carries."""
 
@@ -314,14 +324,14 @@ def _plain(tensor: torch.Tensor) -> Any:
         return wire.Opaque(_type_name(tensor))
     if tensor.layout is not torch.strided:
         return wire.Opaque(f"tensor of layout {str(tensor.layout).removeprefix('torch.')}")
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         return wire.Opaque(f"tensor on device {tensor.device.type}")
     if tensor.is_nested or tensor.is_quantized or tensor.dtype not in wire.DTYPE_NAMES or tensor.dim() > wire.RANK_MAX:
         return wire.Opaque(f"tensor of dtype {str(tensor.dtype).removeprefix('torch.')}, rank {tensor.dim()}")
     if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
         return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
     with torch.no_grad():
-        return tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        return tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _type_name(value: object) -> str:

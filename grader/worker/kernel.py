@@ -1,0 +1,84 @@
+"""Watches the fused attention kernel while a call runs: how it was called, and what follows when its result is spoiled.
+
+The kernel is `F.scaled_dot_product_attention`, whatever name it is called by. Calls from Python are seen by a function
+mode (also under `vmap`), those from TorchScript and from inside other operations by an override in the dispatcher.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from grader.wire import KernelCall, Spoil
+
+NAME = "scaled_dot_product_attention"
+PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+CALLS_MAX = 10_000
+
+
+@contextlib.contextmanager
+def watching_kernel(calls: list[KernelCall], spoil: Spoil | None) -> Iterator[None]:
+    """Append each call of the kernel to `calls`, and give the caller its result spoiled."""
+    watch = _Watch(calls, spoil or Spoil())
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a kernel is overridden is the point
+            for key in ("CPU", "AutogradCPU", "CUDA", "AutogradCUDA"):
+                library.impl(NAME, watch.from_dispatcher, key)
+        with _Mode(watch):
+            yield
+    finally:
+        library._destroy()
+
+
+class _Watch:
+    """Notes and spoils the outermost call; what the kernel calls inside is its own affair."""
+
+    def __init__(self, calls: list[KernelCall], spoil: Spoil) -> None:
+        self.calls = calls
+        self.spoil = spoil
+        self.inside = False
+
+    def from_dispatcher(self, *args: Any, **kwargs: Any) -> Any:
+        kernel = torch.ops.aten.scaled_dot_product_attention.default.decompose
+        return kernel(*args, **kwargs) if self.inside else self.around(kernel, args, kwargs)
+
+    def around(self, kernel: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        given = dict(zip(PARAMETERS, args, strict=False)) | kwargs
+        if len(self.calls) < CALLS_MAX:
+            masked, causal = given.get("attn_mask") is not None, bool(given.get("is_causal", False))
+            self.calls.append(KernelCall(masked, causal, float(given.get("dropout_p", 0.0))))
+        self.inside = True
+        try:
+            return self.spoiled(kernel(*args, **kwargs))
+        finally:
+            self.inside = False
+
+    def spoiled(self, out: torch.Tensor) -> torch.Tensor:
+        if self.spoil == Spoil() or out.numel() == 0:
+            return out
+        bump = torch.zeros(out.shape, dtype=out.dtype, device=out.device)
+        bump.view(-1)[min(int(self.spoil.at * out.numel()), out.numel() - 1)] = self.spoil.add
+        return out * self.spoil.scale + bump
+
+
+class _Mode(TorchFunctionMode):
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _is_kernel(func) and not self.watch.inside:
+            return self.watch.around(func, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+def _is_kernel(func: Any) -> bool:
+    operator = torch.ops.aten.scaled_dot_product_attention
+    return func in (torch._C._nn.scaled_dot_product_attention, operator, operator.default)
