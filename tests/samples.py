@@ -23,7 +23,9 @@ def isolation(lang: str = "en") -> Isolation:
     words = {
         "en": (
             [
-                Layer("Separate process", True, "Your code cannot see the reference, the expected values or the score."),
+                Layer(
+                    "Separate process", True, "Your code cannot see the reference, the expected values or the score."
+                ),
                 Layer("Files (Landlock)", True, "Nothing can be written; only Python and PyTorch can be read."),
                 Layer("System calls (seccomp)", True, "No network, no new processes."),
                 Layer("Time, memory, output", True, "10 s of CPU a call, 2 GiB, 64 MB of output."),
@@ -191,7 +193,9 @@ def raised(lang: str = "en") -> Report:
     message = "RuntimeError: expected m1 and m2 to have the same dtype, but got: float != bool"
     trouble = {
         "message": f"代码抛出了 {message}" if zh else f"your code raised {message}",
-        "look": "权重本身就是答案，还需要再乘什么吗？" if zh else "The weights are the answer: is there anything left to multiply?",
+        "look": "权重本身就是答案，还需要再乘什么吗？"
+        if zh
+        else "The weights are the answer: is there anything left to multiply?",
         "location": Location("ex04_causal_mask.py", 41, "masked_softmax", 36, lines),
     }
     results = [

@@ -73,7 +73,7 @@ def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def locale_language(environ: Mapping[str, str] | None = None) -> str:
-    """ "zh" where the learner's system speaks Chinese, else "en". GRADE_LANG decides, then LC_ALL, LC_MESSAGES, LANG."""
+    """Chinese ("zh") where the learner's system speaks it, else "en"; GRADE_LANG, LC_ALL, LC_MESSAGES, LANG in order."""
     environ = os.environ if environ is None else environ
     named = (environ.get(name) for name in ("GRADE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"))
     chosen = next((value for value in named if value), None)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from grader.reporters import json, junit, terminal
+from grader.reporters import html, json, junit, terminal
 
 REPORTERS: Mapping[str, Callable[..., str]] = {
-
+    "html": html.render,
     "json": json.render,
     "junit": junit.render,
     "text": terminal.render,

@@ -11,7 +11,9 @@ from grader.reporters.harmless import bounded, within_budget
 from grader.results import Report
 
 # What a terminal or an editor would act on: C1 controls, DEL, line separators, bidirectional and zero-width marks.
-_ACTIVE = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_ACTIVE = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def render(report: Report) -> str:

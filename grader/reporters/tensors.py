@@ -47,7 +47,7 @@ def _pages(view: TensorView) -> Iterator[Page]:
     for index, rows in _slices(view.values, rank):
         here = worst is not None and list(worst[: len(index)]) == index
         last = tuple([0, 0, *(worst or [])[len(index) :]][-2:])
-        where = ", ".join(f"{axis} {at}".strip() for axis, at in zip(axes, index))
+        where = ", ".join(f"{axis} {at}".strip() for axis, at in zip(axes, index, strict=False))
         yield Page(where, rows, (last[0], last[1]) if here else None, _last_two(axes))
 
 

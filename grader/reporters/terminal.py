@@ -37,7 +37,9 @@ class Style(msgspec.Struct, frozen=True):
         return f"\x1b[{COLOURS[name]}m{value}\x1b[0m" if self.colour and value else value
 
 
-def render(report: Report, *, width: int = 80, colour: bool = False, encoding: str = "utf-8", saved_at: str = "") -> str:
+def render(
+    report: Report, *, width: int = 80, colour: bool = False, encoding: str = "utf-8", saved_at: str = ""
+) -> str:
     """Plain text. `saved_at` is the path of the HTML report, `encoding` what the console can print."""
     style = Style(max(40, width), colour)
     shown = "\n".join(_lines(harmless(report, LIMIT), style, saved_at)) + "\n"
@@ -50,7 +52,7 @@ def render_in_colour(report: Report, **options: Any) -> str:
 
 
 def options_for(stream: TextIO, environ: Mapping[str, str], columns: int = 80) -> dict[str, Any]:
-    """How to render for this stream: colours on a terminal unless NO_COLOR is set, its encoding, at most 100 columns."""
+    """How to render for this stream: colours on a terminal unless NO_COLOR is set, at most 100 columns."""
     wanted = bool(environ.get("FORCE_COLOR")) or (stream.isatty() and environ.get("TERM") != "dumb")
     colour = wanted and not environ.get("NO_COLOR")
     return {"width": min(columns, 100), "colour": colour, "encoding": stream.encoding or "utf-8"}
@@ -105,11 +107,7 @@ def _head(report: Report, style: Style, lang: str) -> Iterator[str]:
     verdict = verdict_words(report.verdict, lang)
     room = style.width - width(f"  {score}  {verdict}")
     title = clip(f"{report.exercise} · {report.title}", max(room, 10))
-    yield (
-        style.paint("title", pad(title, room))
-        + f"  {style.paint('strong', score)}  "
-        + style.paint(tone, verdict)
-    )
+    yield (style.paint("title", pad(title, room)) + f"  {style.paint('strong', score)}  " + style.paint(tone, verdict))
     yield style.paint("dim", "─" * style.width)
 
 
@@ -166,7 +164,7 @@ def _trouble(result: PropertyResult, report: Report, seen: set[str], style: Styl
 
 
 def _labelled(label: str, value: str, room: int, style: Style, lang: str) -> Iterator[str]:
-    """"Label: value", wrapped; only the label is dim."""
+    """ "Label: value", wrapped; only the label is dim."""
     label += _colon(lang)
     first, *rest = wrap(label + value, room)
     yield style.paint("dim", first[: len(label)]) + first[len(label) :]
@@ -220,8 +218,8 @@ def _tensor(view: TensorView, worst: list[int] | None, style: Style, lang: str) 
     for page in shown:
         lines += [style.paint("dim", f"  {page.where}")] if page.where else []
         lines += _grid(page, style)
-    if len(shown) < page_count(view):
-        lines.append(style.paint("dim", "  " + text("report.slices_shown", lang, shown=len(shown), all=page_count(view))))
+    if len(shown) < (all_pages := page_count(view)):
+        lines.append(style.paint("dim", "  " + text("report.slices_shown", lang, shown=len(shown), all=all_pages)))
     return lines
 
 
@@ -235,7 +233,7 @@ def _grid(page: Page, style: Style) -> list[str]:
     lines = []
     for at, row in enumerate(cells, start=top):
         marks = [page.worst == (at, column) for column in range(left, left + len(row))]
-        line = "".join(_marked(pad(cell, wide, right=True), mark, style) for cell, mark in zip(row, marks))
+        line = "".join(_marked(pad(cell, wide, right=True), mark, style) for cell, mark in zip(row, marks, strict=True))
         before = "… " if left else "  "
         after = " …" if left + len(row) < len(page.rows[at]) else ""
         lines.append(before + line.rstrip() + after)
@@ -263,7 +261,7 @@ def _source(location: Location, room: int, style: Style, lang: str) -> Iterator[
     digits = len(str(max((at for at, _ in near), default=1)))
     for at, line in near:
         here = at == location.line
-        shown = clip(f"{'▸' if here else ' '} {at:>{digits}} │ {line}", room)
+        shown = clip(f"{'▸' if here else ' '} {at:>{digits}} │ {line}", room).rstrip()
         yield style.paint("strong" if here else "dim", shown)
 
 
@@ -305,7 +303,7 @@ def _mistake(report: Report, style: Style, lang: str) -> Iterator[str]:
 
 
 def _end(report: Report, style: Style, saved_at: str, lang: str) -> Iterator[str]:
-    lines = []
+    lines: list[str] = []
     if report.next_step:
         lines += _labelled(text("report.next_step", lang), report.next_step, style.width, style, lang)
     if saved_at:
