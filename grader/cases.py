@@ -41,7 +41,7 @@ SETTINGS = hypothesis.settings(
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """One choice of sizes, seed and plain values; `tensors` follow from it alone."""
 
@@ -256,7 +256,7 @@ class Quantifier:
 
 
 def simplest_failure(
-    quantifier: Quantifier, fails: Callable[[Case], bool], known: Case, budget: int = 120
+    quantifier: Quantifier, fails: Callable[[Case], bool], known: Case, relaxed: bool = True, budget: int = 120
 ) -> Case:
     """The smallest case that `fails`, searched and shrunk by Hypothesis, `known` if none smaller is found.
 
@@ -272,7 +272,7 @@ def simplest_failure(
     @hypothesis.settings(
         max_examples=budget // 3, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate, hypothesis.Phase.shrink]
     )
-    @hypothesis.given(quantifier.strategy(relaxed=True))
+    @hypothesis.given(quantifier.strategy(relaxed))
     def search(case: Case) -> None:
         if next(asked, None) is not None and fails(case):
             failures.append(case)

@@ -1,0 +1,149 @@
+"""Grading one submission of one exercise: start a worker, judge, diagnose, report.
+
+torch is imported only once it is clear that there is something to run, here and in the worker side by side.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import platform
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from importlib import metadata
+
+from grader import __version__, isolation
+from grader.exercises import Exercise, read_source
+from grader.messages import text
+from grader.results import Diagnosis, Isolation, PropertyResult, Report, Verdict
+from grader.submissions import Problem, Submission
+
+PASSED_OVER = (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN)
+
+
+def grade(
+    exercise: Exercise,
+    submission: Submission | Problem,
+    *,
+    lang: str = "en",
+    isolation: str = "best",
+    select: str = "",
+    arguments: Sequence[str] = (),
+) -> Report:
+    """Grade one submission.
+
+    `isolation` is "best" (as good as this machine can) or "require" (refuse to run less than contained); `select` is
+    pytest's -k, `arguments` are further ones of pytest's.
+
+    Raises:
+        CourseError: the exercise itself is broken.
+        isolation.Unavailable: "require" cannot be had here.
+    """
+    started = time.monotonic()
+    if isinstance(submission, Problem):
+        return _report(exercise, submission, _unread(exercise, submission, lang), lang, started)
+    with start(isolation) as zygote:
+        from grader.bench import Bench, device_missing  # imports torch, while the zygote does the same
+
+        bench = Bench(exercise)
+        chosen = ["-k", select] if select else []
+        judged = bench.judge(zygote.worker, submission, lang, [*chosen, *arguments])
+        results = [judged.get(p.name) or _unselected(exercise, p.name, p.statement, p.points, lang) for p in bench.properties]
+        wrong = any(result.verdict in (Verdict.FAILED, Verdict.RAISED) for result in results)
+        diagnoses = bench.diagnoses(zygote.worker, submission, lang) if wrong else []
+        shared = [p.name for p in bench.properties if device_missing(p)]
+        return _report(exercise, submission, results, lang, started, diagnoses, zygote.describe(lang), shared)
+
+
+def start(mode: str) -> isolation.Zygote:
+    """A zygote that imports torch in the background."""
+    return isolation.start(mode=mode)
+
+
+def _unselected(exercise: Exercise, name: str, statement: str, points: int, lang: str) -> PropertyResult:
+    statement = exercise.statement(name, lang) or statement
+    message = text("verdict.not_run.unselected", lang)
+    return PropertyResult(name, Verdict.NOT_RUN, 0, points, statement, message)
+
+
+def _unread(exercise: Exercise, problem: Problem, lang: str) -> list[PropertyResult]:
+    """A row for each property of a submission that could not be read, without importing torch for it."""
+    return [
+        PropertyResult(name, problem.verdict, 0, points, exercise.statement(name, lang) or statement)
+        for name, points, statement in outline(read_source(exercise.folder / "properties.py"))
+    ]
+
+
+def outline(source: str) -> Iterator[tuple[str, int, str]]:
+    """Name, points and statement of each property of a properties.py, read without running it."""
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for call in node.decorator_list:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "prop":
+                given = {keyword.arg: keyword.value for keyword in call.keywords}
+                points = ast.literal_eval(given["points"]) if "points" in given else ast.literal_eval(call.args[0])
+                yield node.name, points, (ast.get_docstring(node) or "").replace("\n", " ")
+
+
+def _report(
+    exercise: Exercise,
+    submission: Submission | Problem,
+    results: Sequence[PropertyResult],
+    lang: str,
+    started: float,
+    diagnoses: Sequence[Diagnosis] = (),
+    isolation: Isolation | None = None,
+    shared: Collection[str] = (),
+) -> Report:
+    score, max_score = scored(results, shared)
+    unread = isinstance(submission, Problem)
+    return Report(
+        exercise=exercise.slug,
+        title=exercise.title(lang),
+        submission=submission.label,
+        score=score,
+        max_score=max_score,
+        verdict=submission.verdict if unread else overall(results),
+        properties=list(results),
+        mistakes=[diagnosis.name for diagnosis in diagnoses],
+        diagnoses=list(diagnoses),
+        message=submission.sentence(lang) if unread else " ".join(note.sentence(lang) for note in submission.notes),
+        lang=lang,
+        environment=environment(),
+        isolation=isolation,
+        seconds=round(time.monotonic() - started, 3),
+        graded_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+
+
+def scored(results: Sequence[PropertyResult], shared: Collection[str] = ()) -> tuple[float, float]:
+    """Score and maximum, of the properties that were run.
+
+    The points of those named in `shared`, which need a device this machine lacks, are shared out among the others in
+    proportion.
+    """
+    run = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    judged = sum(Fraction(result.max_points) for result in run)
+    passed = sum(Fraction(result.max_points) for result in run if result.verdict is Verdict.PASSED)
+    extra = sum(Fraction(result.max_points) for result in results if result.name in shared)
+    if not judged:
+        return 0.0, 0.0
+    return round(float(passed * (judged + extra) / judged), 2), round(float(judged + extra), 2)
+
+
+def overall(results: Sequence[PropertyResult]) -> Verdict:
+    """The first cause: the verdict of the first property that did not pass."""
+    return next((result.verdict for result in results if result.verdict not in PASSED_OVER), Verdict.PASSED)
+
+
+def environment() -> Mapping[str, str]:
+    """What a report says of where it was made."""
+    return {
+        "grader": __version__,
+        "python": platform.python_version(),
+        "torch": metadata.version("torch"),
+        "hypothesis": metadata.version("hypothesis"),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }

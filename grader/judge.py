@@ -1,0 +1,294 @@
+"""The judge: the properties of one exercise on one submission. What it decides is an `Outcome` a property.
+
+A property passes only when every claim of every case was checked here, on complete answers. The first case that does
+not pass ends it; Hypothesis then looks for the smallest one. What the reference itself does not satisfy is the
+course's fault and never charged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from grader.cases import Case, simplest_failure
+from grader.claims import VacuousClaim, Violation
+from grader.isolation import WorkerEnded
+from grader.properties import Property, device_missing
+from grader.results import Verdict
+from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
+from grader.submissions import Submission
+from grader.worker.serve import Interpreter
+
+PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
+COST_OF_TIMEOUT = 4
+
+
+class Worker(Protocol):
+    """Something that holds a submission: a worker process, or an interpreter in this one."""
+
+    def ask(self, request: Any) -> Any: ...
+
+    def take_output(self) -> tuple[str, bool]: ...
+
+    def close(self) -> None: ...
+
+
+class LocalWorker:
+    """Trusted code in this process: the reference, a mistake, a variant."""
+
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        self._interpreter = Interpreter(dtype=dtype)
+
+    def ask(self, request: Any) -> Any:
+        return self._interpreter.handle(request)
+
+    def take_output(self) -> tuple[str, bool]:
+        return "", False
+
+    def close(self) -> None:
+        self._interpreter.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A submission as text: files by their relative path, and which of them is the exercise's."""
+
+    files: Mapping[str, str]
+    main: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why a property did not pass: `error` is a Violation, SubmissionRaised, WorkerEnded or another exception.
+
+    `exchanges` is what was asked and answered in `case` until then, `expected` the same on the reference (None where
+    there is none). `settled` tells whether `error` may be charged to the submission.
+    """
+
+    error: Exception
+    case: Case | None = None
+    exchanges: Sequence[Exchange] = ()
+    expected: Sequence[Exchange] | None = None
+    settled: bool = True
+
+    @property
+    def not_implemented(self) -> bool:
+        return isinstance(self.error, SubmissionRaised) and self.error.not_implemented
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What shrinking must not change."""
+        if isinstance(self.error, Violation):
+            return ("violation", self.error.key)
+        if isinstance(self.error, SubmissionRaised):
+            return ("raised", self.error.type)
+        return (type(self.error).__name__,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How one property ended; `failure` says why when it did not pass, `missing` names what a submission lacks or
+    the property that had to pass first."""
+
+    property: Property
+    verdict: Verdict
+    failure: Failure | None = None
+    missing: str = ""
+    prints: str = ""
+    prints_cut: bool = False
+
+
+class Session:
+    """One submission behind a worker, which is replaced when it ends; `patience` bounds how often."""
+
+    def __init__(self, start: Callable[[], Worker], source: Source | Submission) -> None:
+        self._start = start
+        self._source = source
+        self._worker: Worker | None = None
+        self._subject: Subject | None = None
+        self._patience = PATIENCE
+        self._last: WorkerEnded | None = None
+        self.load_error: Exception | None = None
+
+    def subject(self) -> Subject:
+        """The submission, loaded.
+
+        Raises:
+            SubmissionRaised: its import raised; so it does every time.
+            WorkerEnded: the import ended the worker, or the workers of this submission have ended too often.
+        """
+        if self.load_error is not None:
+            raise self.load_error
+        if self._subject is None:
+            if self._patience <= 0 and self._last is not None:
+                raise self._last
+            self._worker = self._start()
+            try:
+                self._subject = loaded(self._worker, self._source)
+            except SubmissionRaised as raised:
+                self.load_error = raised
+                raise
+            except WorkerEnded as ended:
+                self.ended(ended)
+                if ended.verdict is not Verdict.TIMEOUT or self._patience <= PATIENCE - 2 * COST_OF_TIMEOUT:
+                    self.load_error = ended
+                raise
+        return self._subject
+
+    def ended(self, ended: WorkerEnded) -> None:
+        """The worker has ended: the next use starts a fresh one."""
+        self._last = ended
+        self._patience -= COST_OF_TIMEOUT if ended.verdict is Verdict.TIMEOUT else 1
+        self.close()
+
+    def take_output(self) -> tuple[str, bool]:
+        return self._worker.take_output() if self._worker is not None else ("", False)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+        self._worker = self._subject = None
+
+
+class Judge:
+    """Judges one submission.
+
+    `exact` is the reference in float64, `plain` the reference as if it were a submission; both are None in an
+    edition without solutions. `search` looks for the smallest failing case.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        exact: Subject | None,
+        plain: Subject | None,
+        forbidden: Sequence[str] = (),
+        search: bool = True,
+    ) -> None:
+        self._session = session
+        self._forbidden = forbidden
+        self._exact = exact
+        self._plain = plain
+        self._search = search
+        self._passed: dict[str, bool] = {}
+
+    def judge(self, property: Property) -> Outcome:
+        """Judge one property; those it needs must have been judged before it."""
+        outcome = self._judge(property)
+        self._passed[property.name] = outcome.verdict is Verdict.PASSED
+        return outcome
+
+    def _judge(self, property: Property) -> Outcome:
+        if device_missing(property) or (property.needs_reference and self._exact is None):
+            return Outcome(property, Verdict.NOT_RUN)
+        unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
+        if unmet is not None:
+            return Outcome(property, Verdict.SKIPPED, missing=unmet)
+        try:
+            subject = self._session.subject()
+        except Exception as error:
+            return self._outcome(property, Failure(error))
+        missing = next((name for name in property.subjects if name not in subject.names()), None)
+        if missing is not None:
+            return Outcome(property, Verdict.MISSING, missing=missing)
+        failure = self._first_failure(property)
+        if failure is None:
+            return self._with_output(Outcome(property, Verdict.PASSED))
+        return self._outcome(property, failure)
+
+    def _first_failure(self, property: Property) -> Failure | None:
+        for case in property.cases():
+            failure = self._failure_in(property, case)
+            if failure is not None and isinstance(failure.error, WorkerEnded):
+                if failure.error.verdict is Verdict.TIMEOUT:  # once more, alone, before it counts
+                    failure = self._failure_in(property, case)
+            if failure is not None:
+                return failure
+        return None
+
+    def _failure_in(self, property: Property, case: Case) -> Failure | None:
+        """What keeps the property from holding in this case, None when it holds."""
+        try:
+            subject = self._session.subject()
+        except (SubmissionRaised, WorkerEnded) as error:
+            return Failure(error, case)
+        try:
+            property.check(subject, self._exact, case, self._forbidden)
+        except WorkerEnded as ended:
+            exchanges = tuple(subject.exchanges)
+            self._session.ended(ended)
+            return Failure(ended, case, exchanges)
+        except Exception as error:
+            return Failure(error, case, tuple(subject.exchanges))
+        return None
+
+    def _outcome(self, property: Property, failure: Failure) -> Outcome:
+        prints, cut = self._session.take_output()
+        failure = self._smallest(property, self._settled(property, failure))
+        self._session.take_output()
+        return Outcome(property, verdict_of(failure, self._session), failure, prints=prints, prints_cut=cut)
+
+    def _with_output(self, outcome: Outcome) -> Outcome:
+        prints, cut = self._session.take_output()
+        return dataclasses.replace(outcome, prints=prints, prints_cut=cut)
+
+    def _settled(self, property: Property, failure: Failure) -> Failure:
+        """The failure together with what the reference does in the same case; not charged if that fails as well."""
+        if failure.case is None or self._plain is None:
+            return failure
+        try:
+            property.check(self._plain, self._exact, failure.case, self._forbidden)
+        except Exception:
+            return dataclasses.replace(failure, settled=False, expected=())
+        return dataclasses.replace(failure, expected=tuple(self._plain.exchanges))
+
+    def _smallest(self, property: Property, failure: Failure) -> Failure:
+        """The same failure in the smallest case that Hypothesis finds."""
+        hopeless = not self._search or isinstance(failure.error, WorkerEnded) or failure.not_implemented
+        if failure.case is None or not failure.settled or hopeless:
+            return failure
+        found: dict[Case, Failure] = {failure.case: failure}
+
+        def fails(case: Case) -> bool:
+            smaller = self._failure_in(property, case)
+            if smaller is not None and smaller.kind == failure.kind:
+                smaller = self._settled(property, smaller)
+                if smaller.settled:
+                    found[case] = smaller
+                    return True
+            return False
+
+        smallest = simplest_failure(property.quantifier, fails, failure.case, relaxed=self._plain is not None)
+        return found[smallest]
+
+
+def loaded(worker: Worker, source: Source | Submission) -> Subject:
+    """A program, loaded.
+
+    Raises:
+        SubmissionRaised: its import raised.
+    """
+    subject = Subject(worker.ask)
+    subject.load(source.files, source.main)
+    return subject
+
+
+def verdict_of(failure: Failure, session: Session) -> Verdict:
+    """The verdict that a failure means."""
+    error = failure.error
+    if not failure.settled or isinstance(error, VacuousClaim):
+        return Verdict.GRADER_ERROR
+    if isinstance(error, WorkerEnded):
+        return error.verdict
+    if isinstance(error, WrongAnswer):
+        return Verdict.TAMPERED
+    if isinstance(error, SubmissionRaised):
+        if failure.not_implemented:
+            return Verdict.NOT_IMPLEMENTED
+        return Verdict.IMPORT_ERROR if error is session.load_error else Verdict.RAISED
+    if isinstance(error, OSError):  # the zygote could not be started: ours
+        return Verdict.GRADER_ERROR
+    return Verdict.FAILED

@@ -1,0 +1,185 @@
+"""A failing case as code: what was asked of the submission, in Python that can be pasted and does the same."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import torch
+
+from grader import wire
+from grader.subject import Exchange
+
+LITERAL_MAX = 2_000  # elements of a tensor that are written out
+
+
+class Script:
+    """Turns exchanges into lines of Python. `named` are the tensors of the case by the name of their argument."""
+
+    def __init__(self, main: str, named: Mapping[str, Any]) -> None:
+        self._module = PurePosixPath(main).stem
+        self._known = [(name, value) for name, value in named.items() if isinstance(value, torch.Tensor)]
+        self._defined: set[str] = set()
+        self._used: list[str] = []
+        self._lines: list[str] = []
+        self._handles: dict[int, str] = {}
+        self._fresh = (f"x{number}" for number in itertools.count(1))
+        self._objects = (f"module{number or ''}" for number in itertools.count())
+        self._outputs = (f"out{number or ''}" for number in itertools.count())
+
+    def code(self, exchanges: Sequence[Exchange]) -> str:
+        """The whole script, imports first."""
+        for exchange in exchanges:
+            self._tell(exchange)
+        names = ", ".join(dict.fromkeys(self._used))
+        head = ["import torch"]
+        if names:
+            head.append(f"from {self._module} import {names}")
+        return "\n".join([*head, "", *self._lines])
+
+    def call(self, exchange: Exchange) -> str:
+        """The call of one exchange as an expression, without defining anything."""
+        request = exchange.request
+        if not isinstance(request, wire.Call):
+            return type(request).__name__.lower()
+        arguments = [self._short(value) for value in request.args]
+        arguments += [f"{name}={self._short(value)}" for name, value in request.kwargs.items()]
+        return f"{self._target(request)}({', '.join(arguments)})"
+
+    def _short(self, value: Any) -> str:
+        """An argument in a few characters, for a sentence."""
+        if isinstance(value, torch.Tensor):
+            return self._name_of(value) or (str(value.item()) if value.dim() == 0 else f"<{list(value.shape)}>")
+        if isinstance(value, wire.Handle):
+            return self._handles.get(value.id, value.type)
+        if isinstance(value, wire.Stream):
+            return "generator"
+        if isinstance(value, list):
+            return "[" + ", ".join(self._short(item) for item in value) + "]"
+        return repr(value)
+
+    def _target(self, request: wire.Call) -> str:
+        if request.handle is None:
+            return request.name or ""
+        owner = self._handles.get(request.handle, "module")
+        return owner if request.method is None else f"{owner}.{request.method}"
+
+    def _tell(self, exchange: Exchange) -> None:
+        request, reply = exchange.request, exchange.reply
+        if isinstance(request, wire.Call):
+            self._tell_call(request, reply)
+        elif isinstance(request, wire.Write):
+            self._lines.append("with torch.no_grad():")
+            owner = self._handles.get(request.handle, "module")
+            for name, value in request.values.items():
+                self._lines.append(f'    {owner}.get_parameter("{name}").copy_({literal(value)})')
+        elif isinstance(request, wire.Mode):
+            owner = self._handles.get(request.handle, "module")
+            self._lines.append(f"{owner}.{'train' if request.training else 'eval'}()")
+        elif isinstance(request, wire.Attribute):
+            self._lines.append(f"print({self._handles.get(request.handle, 'module')}.{request.name})")
+        elif isinstance(request, wire.Make):
+            name = self._keep(getattr(reply, "value", None)) or request.kind
+            self._lines.append(f"# {name} is an object of the grader's own: {request.kind}")
+
+    def _tell_call(self, request: wire.Call, reply: Any) -> None:
+        arguments = [self._argument(value) for value in request.args]
+        arguments += [f"{name}={self._argument(value)}" for name, value in request.kwargs.items()]
+        if request.handle is None and request.name:
+            self._used.append(request.name)
+        call = f"{self._target(request)}({', '.join(arguments)})"
+        kept = self._keep(getattr(reply, "value", None))
+        output = kept or next(self._outputs)
+        if request.cotangent is not None:
+            tensors = [value for value in (*request.args, *request.kwargs.values()) if isinstance(value, torch.Tensor)]
+            leaves = [self._argument(value) for value in tensors if value.is_floating_point()]
+            self._lines += [f"{leaf}.requires_grad_()" for leaf in leaves]
+            self._lines.append(f"{output} = {call}")
+            cotangent = self._argument(request.cotangent)
+            outputs = f"list({output})" if isinstance(request.cotangent, list) else output
+            self._lines.append(f"torch.autograd.backward({outputs}, {cotangent})")
+            self._lines += [f"print({leaf}.grad)" for leaf in leaves]
+        else:
+            self._lines.append(f"{output} = {call}")
+
+    def _keep(self, value: Any) -> str | None:
+        if not isinstance(value, wire.Handle):
+            return None
+        return self._handles.setdefault(value.id, next(self._objects))
+
+    def _argument(self, value: Any) -> str:
+        """An argument as an expression; tensors become variables, defined above at their first use."""
+        if isinstance(value, torch.Tensor):
+            name = self._name_of(value)
+            if name is None:
+                name = next(self._fresh)
+                self._known.append((name, value))
+            if name not in self._defined:
+                self._defined.add(name)
+                self._lines.append(f"{name} = {literal(value)}")
+            return name
+        if isinstance(value, wire.Handle):
+            return self._handles.get(value.id, "module")
+        if isinstance(value, wire.Stream):
+            return f"torch.Generator().manual_seed({value.seed})"
+        if isinstance(value, list):
+            return "[" + ", ".join(self._argument(item) for item in value) + "]"
+        if isinstance(value, float) and value in (float("inf"), float("-inf")):
+            return f'float("{value}")'
+        return repr(value)
+
+    def _name_of(self, value: torch.Tensor) -> str | None:
+        for name, known in self._known:
+            same = known.shape == value.shape and known.dtype == value.dtype and known.stride() == value.stride()
+            if same and torch.equal(known, value) and not keyword.iskeyword(name):
+                return name
+        return None
+
+
+def literal(tensor: torch.Tensor) -> str:
+    """A tensor as Python: exact, and with its layout where that is unusual."""
+    shape = list(tensor.shape)
+    if tensor.numel() > LITERAL_MAX:
+        return f"torch.randn({shape})  # {tensor.numel():,} elements, too many to write out"
+    expanded = [axis for axis, (size, step) in enumerate(zip(shape, tensor.stride(), strict=True)) if size > 1 and step == 0]
+    if expanded:
+        base = tensor
+        for axis in expanded:
+            base = base.narrow(axis, 0, 1)
+        return f"{literal(base.contiguous())}.expand({shape})"
+    text = f"torch.tensor({_nested(tensor)}{_suffix(tensor)})"
+    if tensor.numel() == 0:
+        return f"torch.zeros({shape}{_suffix(tensor)})"
+    if not tensor.is_contiguous():
+        made = f"torch.empty_strided({shape}, {list(tensor.stride())}{_suffix(tensor)})"
+        return f"{made}.copy_({text})"
+    return text
+
+
+def _suffix(tensor: torch.Tensor) -> str:
+    plain = (torch.float32, torch.int64, torch.bool)
+    return "" if tensor.dtype in plain else f", dtype={tensor.dtype}"
+
+
+def _nested(tensor: torch.Tensor) -> str:
+    if tensor.dim() == 0:
+        return _number(tensor.item(), tensor.dtype)
+    return "[" + ", ".join(_nested(row) for row in tensor) + "]"
+
+
+def _number(value: Any, dtype: torch.dtype) -> str:
+    if not isinstance(value, float):
+        return repr(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        return f'float("{value}")'
+    if dtype is torch.float64:
+        return repr(value)
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+            break
+    return text if any(mark in text for mark in ".en") else text + ".0"
