@@ -204,8 +204,7 @@ class Quantifier:
         longest = max((len(v.options) for v in self.variables.values() if isinstance(v, ChoiceVariable)), default=0)
         cases: list[Case] = []
 
-        @SETTINGS
-        @hypothesis.settings(max_examples=max(count, longest), phases=[hypothesis.Phase.generate])
+        @hypothesis.settings(SETTINGS, max_examples=max(count, longest), phases=[hypothesis.Phase.generate])
         @hypothesis.given(self.strategy())
         def collect(case: Case) -> None:
             cases.append(case)
@@ -268,10 +267,7 @@ def simplest_failure(
     failures = [known]
     asked = iter(range(budget))
 
-    @SETTINGS
-    @hypothesis.settings(
-        max_examples=budget // 3, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate, hypothesis.Phase.shrink]
-    )
+    @hypothesis.settings(SETTINGS, max_examples=budget // 3, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink])
     @hypothesis.given(quantifier.strategy(relaxed))
     def search(case: Case) -> None:
         if next(asked, None) is not None and fails(case):

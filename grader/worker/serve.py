@@ -58,6 +58,12 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------- steps
 
+    def close(self) -> None:
+        """Forget the submission: its files are importable no longer."""
+        self._kept.clear()
+        if self._finder is not None:
+            self._finder.remove()
+
     def _load(self, request: wire.Load) -> wire.Reply:
         self.files = frozenset(request.files)
         for path, source in request.files.items():
