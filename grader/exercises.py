@@ -101,6 +101,12 @@ class Question:
             return _number(answer) == _number(self.answer)
         return _plain(answer) == _plain(self.answer)
 
+    @property
+    def shown_answer(self) -> str:
+        """The answer as a person reads it; a choice's own text where only its letter is written down."""
+        letters = {chr(ord("a") + place): choice for place, choice in enumerate(self.choices)}
+        return letters.get(self.answer.strip().lower(), self.answer)
+
 
 WIDE = str.maketrans("，（）［］【】。", ",()[][].")
 
@@ -388,6 +394,11 @@ def stub_from_reference(source: str, exercise_id: str, where: str = "") -> str:
     if begin is not None:
         raise CourseError("course.markers", file=where, line=begin)
     return "".join(stub)
+
+
+def without_markers(source: str) -> str:
+    """The reference as a learner reads it."""
+    return "".join(line for line in source.splitlines(keepends=True) if line.strip() not in (BEGIN, END))
 
 
 def _function_around(tree: ast.Module, line: int) -> str:

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unicodedata import east_asian_width
 
 from grader import messages
 from grader.exercises import Course, Exercise, defined_names
@@ -64,6 +65,11 @@ class Problem:
     key: str
     params: dict[str, object] = field(default_factory=dict)
     location: Location | None = None
+
+    @property
+    def absent(self) -> bool:
+        """Whether nothing is there that could be meant for the exercise."""
+        return self.key in ("submission.not_found", "submission.empty_folder")
 
     def sentence(self, lang: str) -> str:
         return messages.text(self.key, lang, **self.params)
@@ -390,9 +396,9 @@ def _syntax(error: SyntaxError, source: str, name: str) -> _Found:
     lines = source.split("\n")
     line = min(max(error.lineno or 1, 1), len(lines))
     column = max(error.offset or 1, 1)
-    start = max(0, column - 60)
-    shown = lines[line - 1][start : start + 100].replace("\t", " ")
-    caret = " " * min(column - 1 - start, len(shown)) + "^"
+    start = max(0, column - 40)
+    shown = lines[line - 1][start : start + 60].replace("\t", " ")
+    caret = "".join("  " if east_asian_width(letter) in "WF" else " " for letter in shown[: column - 1 - start]) + "^"
     found = _Found(
         "submission.syntax", Verdict.SYNTAX_ERROR, file=name, line=line, reason=error.msg, shown=shown, caret=caret
     )

@@ -1,0 +1,543 @@
+"""`grade`: commands and exit codes, no logic.
+
+Exit codes: 0 all passed, 1 not all, 2 usage or nothing found, 3 our own fault, 4 isolation was required and is not to
+be had. Nothing heavy is imported before a command runs, so that `--help` is quick; every sentence stands in messages/.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from grader import __version__
+from grader.messages import LANGUAGES, locale_language, text
+
+if TYPE_CHECKING:
+    from grader.exercises import Course, Exercise
+    from grader.results import Report
+    from grader.submissions import Problem, Submission
+
+ALL_PASSED, NOT_ALL, USAGE, OUR_FAULT, NOT_ISOLATED = range(5)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs one command and exits. Whatever goes wrong ends in one sentence and an exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    lang = wanted_language(words)
+    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported anywhere
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    sys.exit(_run(words, lang))
+
+
+def wanted_language(words: Sequence[str]) -> str:
+    """`--lang` wherever it stands, else the system's language."""
+    for place, word in enumerate(words):
+        value = word.removeprefix("--lang=") if word.startswith("--lang=") else ""
+        if word == "--lang" and place + 1 < len(words):
+            value = words[place + 1]
+        if value in LANGUAGES:
+            return value
+    return locale_language()
+
+
+def _run(words: list[str], lang: str) -> int:
+    speak(cli, "grade", lang)
+    try:
+        return int(cli.main(words, prog_name="grade", standalone_mode=False, obj=lang) or 0)
+    except click.ClickException as error:
+        click.echo(sentence_for(error, lang), err=True)
+        return error.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except Exception as error:
+        return _failed(error, lang)
+
+
+def _failed(error: Exception, lang: str) -> int:
+    """The course's defect in a sentence; anything else is ours: a sentence, and the details in a file."""
+    from grader.exercises import CourseError, UnknownExercise
+
+    if isinstance(error, CourseError):
+        click.echo(error.sentence(lang), err=True)
+        return USAGE if isinstance(error, UnknownExercise) or error.key == "course.no_course" else OUR_FAULT
+    if type(error).__name__ == "Unavailable":  # of grader.isolation, which is not worth importing for this
+        click.echo(str(error), err=True)
+        return NOT_ISOLATED
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="grade-fault-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as details:
+        details.write(f"grade {__version__}, Python {sys.version}\n{traceback.format_exc()}")
+    what = f"{type(error).__name__}: {error}"[:300]
+    click.echo(text("cli.our_fault", lang, error=what, file=details.name), err=True)
+    return OUR_FAULT
+
+
+class Refusal(click.ClickException):
+    """A sentence of ours that ends the command with exit code 2."""
+
+    exit_code = USAGE
+
+    def __init__(self, key: str, /, **params: object) -> None:
+        super().__init__(text(key, _lang(), **params))
+
+
+def sentence_for(error: click.ClickException, lang: str) -> str:
+    """Click's complaints in the learner's language, with the way to the help."""
+    if isinstance(error, Refusal):
+        return error.message
+    if isinstance(error, click.NoSuchOption):
+        meant = ", ".join(error.possibilities or ())
+        key = "cli.no_such_option_meant" if meant else "cli.no_such_option"
+        said = text(key, lang, option=error.option_name, meant=meant)
+    elif isinstance(error, click.MissingParameter):
+        name = error.param.make_metavar(error.ctx) if error.param and error.ctx else ""
+        said = text("cli.missing_argument", lang, name=name)
+    elif isinstance(error, click.BadParameter):
+        name = error.param.opts[0] if error.param else ""
+        said = text("cli.bad_value", lang, name=name, reason=error.message)
+    else:
+        said = text("cli.bad_usage", lang, reason=error.message)
+    return said + "\n" + text("cli.see_help", lang)
+
+
+# ---- how the command line looks
+
+
+class Formatter(click.HelpFormatter):
+    """Headings in the learner's language."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, prefix=text("cli.heading.usage", _lang()))
+
+    def section(self, name: str) -> Any:
+        known = {"Options": "cli.heading.options", "Commands": "cli.heading.commands"}
+        return super().section(text(known[name], _lang()) if name in known else name)
+
+
+class Context(click.Context):
+    formatter_class = Formatter
+
+
+class Grade(click.Group):
+    """A group in which a word that is no command is an exercise: `grade ex04` is `grade one ex04`."""
+
+    context_class = Context
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            return "", self.commands["one"], args
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of a learner's way, not of the alphabet
+
+
+click.Command.context_class = Context
+
+
+def speak(command: click.Command, path: str, lang: str) -> None:
+    """Gives a command, its options and its subcommands their help in one language."""
+    key = path.replace("grade ", "").replace(" ", "_")
+    command.help = text(f"cli.help.{key}", lang)
+    command.short_help = command.help.split("\n")[0]
+    command.options_metavar = text("cli.heading.options_metavar", lang)
+    for option in command.get_params(click.Context(command)):
+        if isinstance(option, click.Option):
+            option.help = text(f"cli.option.{option.name}", lang)
+    if isinstance(command, click.Group):
+        command.subcommand_metavar = text("cli.heading.command_metavar", lang)
+        for name, child in command.commands.items():
+            speak(child, f"{path} {name}", lang)
+
+
+def _lang() -> str:
+    context = click.get_current_context(silent=True)
+    return str(context.find_root().obj) if context and context.find_root().obj else "en"
+
+
+lang_option = click.option("--lang", type=click.Choice(LANGUAGES), expose_value=False)
+course_option = click.option("--course", "course_folder", metavar="DIR", envvar="GRADE_COURSE")
+report_option = click.option("--report", "reports", metavar="FORMAT:FILE", multiple=True)
+isolation_option = click.option("--isolation", type=click.Choice(["best", "require"]), default="best")
+select_option = click.option("-k", "select", metavar="EXPR", default="")
+path_argument = click.argument("path", type=click.Path(path_type=Path), default=Path(), metavar="[PATH]")
+exercise_argument = click.argument("exercise", metavar="EXERCISE")
+
+
+# ---- grading
+
+
+@click.group(cls=Grade, invoke_without_command=True)
+@click.version_option(__version__, "--version", message="%(version)s")
+@lang_option
+@course_option
+@click.pass_context
+def cli(ctx: click.Context, course_folder: str | None) -> int | None:
+    if course_folder:
+        os.environ["GRADE_COURSE"] = course_folder
+    return _standing(Path(), "best") if ctx.invoked_subcommand is None else None
+
+
+@cli.command("one", hidden=True)
+@exercise_argument
+@path_argument
+@report_option
+@select_option
+@isolation_option
+@click.option("--debug", is_flag=True)
+@lang_option
+@course_option
+def one(
+    exercise: str,
+    path: Path,
+    reports: tuple[str, ...],
+    select: str,
+    isolation: str,
+    debug: bool,
+    course_folder: str | None,
+) -> int:
+    course = _course(course_folder)
+    chosen = course.find(exercise)
+    wanted = parse_reports(reports)
+    found = _read(chosen, path, course)
+    if debug:
+        return _debug(chosen, found, select)
+    report = _grade(chosen, found, isolation, select)
+    if select and hasattr(found, "files") and not report.max_score:
+        raise Refusal("cli.nothing_selected", select=select, names=", ".join(p.name for p in report.properties))
+    show(report, wanted)
+    return exit_code(report, found)
+
+
+@cli.command("all")
+@path_argument
+@report_option
+@isolation_option
+@lang_option
+@course_option
+def grade_all(path: Path, reports: tuple[str, ...], isolation: str, course_folder: str | None) -> int:
+    course = _course(course_folder)
+    wanted = parse_reports(reports, several=True)
+    codes = []
+    for exercise in course.exercises:
+        found = _read(exercise, path, course)
+        if not _absent(found):
+            report = _grade(exercise, found, isolation)
+            show(report, wanted)
+            codes.append(exit_code(report, found))
+    if not codes:
+        raise Refusal("cli.nothing_found", path=path)
+    return max(codes)
+
+
+def _standing(path: Path, isolation: str) -> int:
+    """Every exercise with its score so far, and the one that comes next."""
+    from grader.workspace import begun
+
+    course, lang = _course(None), _lang()
+    todo: Exercise | None = None
+    any_there = False
+    for exercise in course.exercises:
+        found = _read(exercise, path, course)
+        line, done = text("cli.standing.absent", lang), False
+        if not _absent(found):
+            any_there = True
+            line = text("cli.standing.not_begun", lang)
+            if not hasattr(found, "files") or begun(exercise, found):  # type: ignore[arg-type]
+                report = _grade(exercise, found, isolation)
+                line, done = f"{report.score:g} / {report.max_score:g}", exit_code(report, found) == ALL_PASSED
+        click.echo(f"{'✓' if done else ' '} {exercise.slug:<24} {line:>12}  {exercise.title(lang)}")
+        todo = todo or (None if done else exercise)
+    click.echo()
+    if not any_there:
+        click.echo(text("cli.standing.begin", lang))
+        return USAGE
+    click.echo(text("cli.standing.done", lang) if todo is None else _next(todo, lang))
+    return ALL_PASSED if todo is None else NOT_ALL
+
+
+def _next(exercise: Exercise, lang: str) -> str:
+    return text("cli.standing.next", lang, id=exercise.id, title=exercise.title(lang), summary=exercise.summary(lang))
+
+
+@cli.command("watch")
+@click.argument("exercise", required=False, metavar="[EXERCISE]")
+@path_argument
+@isolation_option
+@lang_option
+@course_option
+def watch(exercise: str | None, path: Path, isolation: str, course_folder: str | None) -> int:
+    from grader.workspace import saves
+
+    course = _course(course_folder)
+    chosen = [course.find(exercise)] if exercise else list(course.exercises)
+    before = {each.slug: _read(each, path, course) for each in chosen}
+    click.echo(text("cli.watching", _lang(), path=path.resolve()))
+    for _ in saves(path):
+        for each in chosen:
+            found = _read(each, path, course)
+            if found != before[each.slug] and not _absent(found):
+                show(_grade(each, found, isolation), [])
+            before[each.slug] = found
+    return ALL_PASSED
+
+
+def _course(folder: str | None) -> Course:
+    from grader.exercises import Course
+
+    return Course.open(folder)
+
+
+def _read(exercise: Exercise, path: Path, course: Course) -> Submission | Problem:
+    from grader.submissions import read_submission
+
+    return read_submission(exercise, path.resolve() if path.is_dir() else path, course)
+
+
+def _absent(found: Submission | Problem) -> bool:
+    return bool(getattr(found, "absent", False))
+
+
+def _grade(exercise: Exercise, found: Submission | Problem, isolation: str, select: str = "") -> Report:
+    from grader.grading import grade
+
+    return grade(exercise, found, lang=_lang(), isolation=isolation, select=select)
+
+
+def _debug(exercise: Exercise, found: Submission | Problem, select: str) -> int:
+    from grader.grading import debug
+    from grader.submissions import Problem
+
+    if isinstance(found, Problem):
+        click.echo(found.sentence(_lang()), err=True)
+        return USAGE
+    return int(debug(exercise, found, lang=_lang(), select=select) or 0)
+
+
+def exit_code(report: Report, found: Submission | Problem) -> int:
+    """What `grade` answers for one report."""
+    from grader.results import Verdict
+
+    verdicts = {report.verdict, *(result.verdict for result in report.properties)}
+    if Verdict.GRADER_ERROR in verdicts:
+        return OUR_FAULT
+    if not hasattr(found, "files") and report.verdict is Verdict.MISSING:
+        return USAGE
+    return ALL_PASSED if report.verdict is Verdict.PASSED else NOT_ALL
+
+
+# ---- reports
+
+
+def parse_reports(words: Iterable[str], several: bool = False) -> list[tuple[str, str]]:
+    """`html:out.html` -> ("html", "out.html"). With `several`, the file name must have a place for {exercise}."""
+    from grader.reporters import REPORTERS
+
+    wanted = []
+    for word in words:
+        kind, colon, file = word.partition(":")
+        if kind not in REPORTERS or not colon or not file:
+            raise Refusal("cli.report_form", word=word, formats=", ".join(REPORTERS))
+        if several and file != "-" and "{exercise}" not in file:
+            raise Refusal("cli.report_place", word=word)
+        wanted.append((kind, file))
+    return wanted
+
+
+def show(report: Report, wanted: Sequence[tuple[str, str]]) -> None:
+    """Writes the reports that were asked for, else an HTML one, and the text for the terminal."""
+    from grader.reporters import REPORTERS
+    from grader.reporters.terminal import options_for, render
+    from grader.workspace import report_folder
+
+    files = wanted or [("html", str(report_folder() / f"{report.exercise.split('_')[0]}.html"))]
+    for kind, file in files:
+        _save(REPORTERS[kind](report), file.replace("{exercise}", report.exercise.split("_")[0]))
+    if any(file == "-" for _, file in files):
+        return
+    page = next((file for kind, file in files if kind == "html"), "")
+    options = options_for(sys.stdout, os.environ, click.get_terminal_size()[0])
+    shown = page.replace("{exercise}", report.exercise.split("_")[0])
+    click.echo(render(report, saved_at=shown, **options), nl=False, color=True)
+
+
+def _save(content: str, file: str) -> None:
+    from grader.workspace import write
+
+    if file == "-":
+        click.echo(content)
+        return
+    try:
+        write(Path(file), content)
+    except OSError as error:
+        raise Refusal("cli.cannot_write", file=file, error=error.strerror or str(error)) from None
+
+
+# ---- a learner's way through the course
+
+
+@cli.command("init")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("exercises", nargs=-1, metavar="[EXERCISE]...")
+@click.option("--force", is_flag=True)
+@lang_option
+@course_option
+def init(folder: Path, exercises: tuple[str, ...], force: bool, course_folder: str | None) -> int:
+    from grader.workspace import begin
+
+    course, lang = _course(course_folder), _lang()
+    chosen = [course.find(word) for word in exercises] or course.exercises
+    outcomes = {"written": 0, "same": 0, "kept": 0}
+    try:
+        for path, outcome in begin(chosen, folder, force):
+            outcomes[outcome] += 1
+            if outcome == "kept":
+                click.echo(text("cli.init.kept", lang, file=path))
+    except OSError as error:
+        raise Refusal("cli.cannot_write", file=folder, error=error.strerror or str(error)) from None
+    click.echo(text("cli.init.done", lang, folder=folder, **outcomes))
+    click.echo(text("cli.init.next", lang, folder=folder, id=chosen[0].id, slug=chosen[0].slug))
+    return ALL_PASSED
+
+
+@cli.command("lesson")
+@exercise_argument
+@lang_option
+@course_option
+def lesson(exercise: str, course_folder: str | None) -> int:
+    content = _course(course_folder).find(exercise).lesson(_lang())
+    if not sys.stdout.isatty():
+        click.echo(content)
+        return ALL_PASSED
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(content))
+    return ALL_PASSED
+
+
+@cli.command("hint")
+@exercise_argument
+@click.argument("number", type=click.IntRange(min=1), default=1, metavar="[NUMBER]")
+@lang_option
+@course_option
+def hint(exercise: str, number: int, course_folder: str | None) -> int:
+    chosen, lang = _course(course_folder).find(exercise), _lang()
+    hints = chosen.hints(lang)
+    if number > len(hints):
+        raise Refusal("cli.hint.no_more", id=chosen.id, count=len(hints))
+    click.echo(text("cli.hint.head", lang, number=number, count=len(hints)) + "\n" + hints[number - 1].strip())
+    if number < len(hints):
+        click.echo("\n" + text("cli.hint.more", lang, id=chosen.id, number=number + 1))
+    return ALL_PASSED
+
+
+@cli.command("quiz")
+@exercise_argument
+@lang_option
+@course_option
+def quiz(exercise: str, course_folder: str | None) -> int:
+    chosen, lang = _course(course_folder).find(exercise), _lang()
+    questions = chosen.quiz(lang)
+    right = 0
+    for number, question in enumerate(questions, start=1):
+        click.echo(f"{number}/{len(questions)}  {question.text.strip()}")
+        for letter, choice in zip("abcdefghij", question.choices, strict=False):
+            click.echo(f"  {letter}) {choice}")
+        accepted = question.accepts(click.prompt(text("cli.quiz.answer", lang), prompt_suffix=" "))
+        right += accepted
+        verdict = "cli.quiz.right" if accepted else "cli.quiz.wrong"
+        click.echo(text(verdict, lang, answer=question.shown_answer) + "\n" + question.explanation.strip() + "\n")
+    click.echo(text("cli.quiz.end", lang, right=right, count=len(questions)))
+    return ALL_PASSED if right == len(questions) else NOT_ALL
+
+
+@cli.command("solution")
+@exercise_argument
+@click.option("--yes", is_flag=True)
+@lang_option
+@course_option
+def solution(exercise: str, yes: bool, course_folder: str | None) -> int:
+    from grader.exercises import without_markers
+
+    chosen, lang = _course(course_folder).find(exercise), _lang()
+    if chosen.reference is None:
+        raise Refusal("cli.solution.none", id=chosen.id)
+    if not yes and not (sys.stdin.isatty() and click.confirm(text("cli.solution.sure", lang, id=chosen.id))):
+        raise Refusal("cli.solution.not_yet", id=chosen.id)
+    click.echo(without_markers(chosen.reference), nl=False)
+    return ALL_PASSED
+
+
+# ---- for those who write and run courses
+
+
+@cli.command("selftest")
+@click.argument("exercises", nargs=-1, metavar="[EXERCISE]...")
+@lang_option
+@course_option
+def selftest(exercises: tuple[str, ...], course_folder: str | None) -> int:
+    from grader.selftest import selftest as run
+    from grader.selftest import table
+
+    course = _course(course_folder)
+    held = True
+    for exercise in [course.find(word) for word in exercises] or course.exercises:
+        result = run(exercise)
+        click.echo(table(result) + "\n")
+        held = held and not any(True for _ in result.broken())
+    return ALL_PASSED if held else NOT_ALL
+
+
+@cli.group("author", cls=click.Group)
+def author() -> None: ...
+
+
+@author.command("stubs")
+@click.option("--check", is_flag=True)
+@lang_option
+@course_option
+def stubs(check: bool, course_folder: str | None) -> int:
+    from grader.workspace import write
+
+    changed = 0
+    for exercise in _course(course_folder).exercises:
+        path = exercise.folder / exercise.module
+        made = exercise.stub_from_reference() if exercise.solution else None
+        if made is not None and (not path.is_file() or exercise.stub != made):
+            changed += 1
+            click.echo(text("cli.stubs.differs" if check else "cli.stubs.written", _lang(), file=path))
+            if not check:
+                write(path, made)
+    click.echo(text("cli.stubs.end", _lang(), changed=changed))
+    return NOT_ALL if check and changed else ALL_PASSED
+
+
+@cli.command("doctor")
+@lang_option
+@course_option
+def doctor(course_folder: str | None) -> int:
+    from grader.doctor import findings
+
+    good = True
+    for name, value, fine in findings(course_folder, _lang()):
+        good = good and fine
+        click.echo(f"{'✓' if fine else '✗'} {name:<12} {value}")
+    return ALL_PASSED if good else OUR_FAULT
