@@ -122,7 +122,7 @@ class Formatter(click.HelpFormatter):
     """Headings in the learner's language."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        super().write_usage(prog, args, prefix=text("cli.heading.usage", _lang()))
+        super().write_usage(" ".join(prog.split()), args, prefix=text("cli.heading.usage", _lang()))
 
     def section(self, name: str) -> Any:
         known = {"Options": "cli.heading.options", "Commands": "cli.heading.commands"}
@@ -160,7 +160,7 @@ def speak(command: click.Command, path: str, lang: str) -> None:
     command.options_metavar = text("cli.heading.options_metavar", lang)
     for option in command.get_params(click.Context(command)):
         if isinstance(option, click.Option):
-            option.help = text(f"cli.option.{option.name}", lang)
+            option.help = text(f"cli.option.{str(option.name).removeprefix('_click_default_')}", lang)
     if isinstance(command, click.Group):
         command.subcommand_metavar = text("cli.heading.command_metavar", lang)
         for name, child in command.commands.items():
@@ -322,13 +322,17 @@ def _grade(exercise: Exercise, found: Submission | Problem, isolation: str, sele
 
 
 def _debug(exercise: Exercise, found: Submission | Problem, select: str) -> int:
-    from grader.grading import debug
+    from grader.debugging import debug
     from grader.submissions import Problem
 
     if isinstance(found, Problem):
         click.echo(found.sentence(_lang()), err=True)
         return USAGE
-    return int(debug(exercise, found, lang=_lang(), select=select) or 0)
+    failed = list(debug(exercise, found, _lang(), select))
+    for name, message in failed:
+        click.echo(f"✗ {name}\n  {message}")
+    click.echo(text("cli.debug.end", _lang(), count=len(failed)))
+    return NOT_ALL if failed else ALL_PASSED
 
 
 def exit_code(report: Report, found: Submission | Problem) -> int:
