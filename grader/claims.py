@@ -23,7 +23,7 @@ VACUOUS = 10.0  # the reference must be this many times larger than the toleranc
 
 
 class Violation(Exception):
-    """A claim that does not hold: `key` and `params` tell it, `got`, `want` and `worst` show it."""
+    """A claim that does not hold: `key` and `params` tell it, `got`, `want` and `worst` show it. `raised` is what the submission raised instead."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Violation(Exception):
         want: torch.Tensor | None = None,
         worst: tuple[int, ...] | None = None,
         what: str = "",
+        raised: SubmissionRaised | None = None,
     ) -> None:
         super().__init__(key)
         self.key = key
@@ -42,6 +43,7 @@ class Violation(Exception):
         self.want = want
         self.worst = worst
         self.what = what
+        self.raised = raised
 
 
 class VacuousClaim(Exception):
@@ -231,10 +233,10 @@ def raises(
             raise
         if not any(kind.__name__ in raised.bases for kind in wanted):
             params = {"want": names, "got": raised.type, "message": raised.message}
-            raise Violation("raises.other", params) from None
+            raise Violation("raises.other", params, raised=raised) from None
         if mentions and not any(str(value) in raised.message for value in mentions):
             params = {"value": " / ".join(str(value) for value in mentions), "got": raised.type, "message": raised.message}
-            raise Violation("raises.mention", params) from None
+            raise Violation("raises.mention", params, raised=raised) from None
         return
     raise Violation("raises.silent", {"want": names, "got": brief(value)})
 

@@ -5,6 +5,7 @@ Says what was expected, what came, and shows the smallest case: its tensors, and
 
 from __future__ import annotations
 
+import ast
 import difflib
 import string
 from typing import Any
@@ -56,7 +57,7 @@ class Explainer:
         )
 
     def _defined(self) -> tuple[str, ...]:
-        return defined_names(self._source.files[self._source.main])
+        return defined_names(ast.parse(self._source.files[self._source.main]))
 
     # ---- the sentence
 
@@ -150,14 +151,15 @@ class Explainer:
             tensors.append(view(what, "got", error.got, worst=worst))
             if error.want is not None:
                 tensors.append(view(what, "want", error.want, worst=worst))
-        code = self._script(outcome, failure).code(failure.exchanges)
+        code = f"{self._script(outcome, failure).code(failure.exchanges)}\n# {' '.join(self._of_failure(outcome, failure).split())}"
         sizes = {**failure.case.sizes, **{n: v for n, v in values.items() if _is_plain(v) and n not in failure.case.sizes}}
         return Counterexample(sizes=sizes, tensors=tensors, code=code)
 
     def _location(self, error: Exception) -> Location | None:
-        if not isinstance(error, SubmissionRaised) or not error.frames:
+        raised = error.raised if isinstance(error, Violation) else error
+        if not isinstance(raised, SubmissionRaised) or not raised.frames:
             return None
-        frame = error.frames[-1]
+        frame = raised.frames[-1]
         lines = self._source.files.get(frame.file, "").splitlines()
         first = max(1, frame.line - LINES_AROUND)
         return Location(frame.file, frame.line, frame.function, first, lines[first - 1 : frame.line + LINES_AROUND])

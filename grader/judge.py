@@ -184,13 +184,13 @@ class Judge:
     def _judge(self, property: Property) -> Outcome:
         if device_missing(property) or (property.needs_reference and self._exact is None):
             return Outcome(property, Verdict.NOT_RUN)
-        unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
-        if unmet is not None:
-            return Outcome(property, Verdict.SKIPPED, missing=unmet)
         try:
             subject = self._session.subject()
         except Exception as error:
             return self._outcome(property, Failure(error))
+        unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
+        if unmet is not None:
+            return Outcome(property, Verdict.SKIPPED, missing=unmet)
         missing = next((name for name in property.subjects if name not in subject.names()), None)
         if missing is not None:
             return Outcome(property, Verdict.MISSING, missing=missing)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import keyword
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -28,7 +30,7 @@ class Script:
         self._lines: list[str] = []
         self._handles: dict[int, str] = {}
         self._fresh = (f"x{number}" for number in itertools.count(1))
-        self._objects = (f"module{number or ''}" for number in itertools.count())
+        self._objects: collections.Counter[str] = collections.Counter()
         self._outputs = (f"out{number or ''}" for number in itertools.count())
 
     def code(self, exchanges: Sequence[Exchange]) -> str:
@@ -105,11 +107,17 @@ class Script:
             self._lines += [f"print({leaf}.grad)" for leaf in leaves]
         else:
             self._lines.append(f"{output} = {call}")
+            if kept is None:
+                self._lines.append(f"print({output})")
 
     def _keep(self, value: Any) -> str | None:
         if not isinstance(value, wire.Handle):
             return None
-        return self._handles.setdefault(value.id, next(self._objects))
+        if value.id not in self._handles:
+            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", value.type).lower()
+            self._objects[name] += 1
+            self._handles[value.id] = name if self._objects[name] == 1 else f"{name}{self._objects[name]}"
+        return self._handles[value.id]
 
     def _argument(self, value: Any) -> str:
         """An argument as an expression; tensors become variables, defined above at their first use."""

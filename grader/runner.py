@@ -22,7 +22,7 @@ from grader.results import PropertyResult, Verdict
 
 METADATA = "property"
 OPTIONS = (
-    *("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler", "-p", "no:capture", "-p", "no:warnings"),
+    *("-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:capture", "-p", "no:warnings"),
     *("-p", "no:logging", "-p", "no:doctest", "-p", "no:unittest", "-p", "no:python", "-p", "no:hypothesispytest"),
     *("--noconftest", "--assert=plain", "-c", os.devnull),
     *("-p", "pytest_jsonreport.plugin", "--json-report", "--json-report-file=none"),
@@ -76,6 +76,11 @@ class _Plugin:
         self._path = path
         self._judges = judges
         self.record: dict[str, Any] = {}
+        self.broken: BaseException | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.pluginmanager.unregister(name="terminalreporter")  # its options are needed, what it prints is not
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         if file_path != self._path:
@@ -90,6 +95,10 @@ class _Plugin:
             return {}
         return {METADATA: msgspec.to_builtins(item.result)}
 
+    def pytest_exception_interact(self, call: pytest.CallInfo[None]) -> None:
+        if call.excinfo is not None and not call.excinfo.errisinstance(NotPassed):
+            self.broken = self.broken or call.excinfo.value
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
         self.record = json_report
@@ -102,6 +111,9 @@ def run(
 
     Returns:
         The result of each property that pytest ran, by name.
+
+    Raises:
+        Exception: what the judge itself raised, where it did.
     """
     path = path.resolve()
     judges = {p.name: lambda p=p: judge(p) for p in properties}  # type: ignore[misc]
@@ -109,8 +121,12 @@ def run(
     root = ["--rootdir", str(path.parent)]
     with _no_autoload():
         gc.freeze()  # pytest collects garbage at each start: 200 ms with torch loaded, unless it is frozen
-        pytest.main([str(path), *root, *OPTIONS, *arguments], plugins=[plugin])
+        code = pytest.main([str(path), *root, *OPTIONS, *arguments], plugins=[plugin])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"pytest ended with {code!s} on {path}")
     records = (test.get("metadata", {}).get(METADATA) for test in plugin.record.get("tests", ()))
+    if plugin.broken is not None:
+        raise plugin.broken
     results = [msgspec.convert(record, PropertyResult) for record in records if record]
     return {result.name: result for result in results}
 

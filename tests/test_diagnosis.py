@@ -1,0 +1,41 @@
+"""Diagnosis: the right name or none."""
+
+import pytest
+
+from grader.judge import LocalWorker
+from tests.engine import changed, tiny_bench
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return tiny_bench()
+
+
+def named(bench, *edits):
+    return [diagnosis.name for diagnosis in bench.diagnoses(LocalWorker, changed(bench, *edits), "en")]
+
+
+def test_every_mistake_is_named(bench):
+    for name in bench.named:
+        assert [d.name for d in bench.diagnoses(LocalWorker, bench.mistaken(name), "en")] == [name]
+
+
+def test_the_same_mistake_in_other_words_is_named(bench):
+    assert named(bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "(k @ q.transpose(1, 2)).mT")) == ["forgets_to_scale"]
+
+
+def test_two_mistakes_in_two_functions_are_both_named(bench):
+    edits = (" / q.shape[-1] ** 0.5", ""), ("if x.shape[-1] % 2:", "if False:")
+    assert sorted(named(bench, *edits)) == ["accepts_an_odd_width", "forgets_to_scale"]
+
+
+def test_two_mistakes_in_one_function_are_not_taken_for_another(bench):
+    assert named(bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "2 * q @ k.transpose(-2, -1) / q.shape[-2] ** 0.5")) == []
+
+
+def test_an_unknown_mistake_has_no_name(bench):
+    assert named(bench, ("/ q.shape[-1] ** 0.5", "/ q.shape[-1] ** 0.6")) == []
+
+
+def test_what_is_right_has_no_mistake(bench):
+    assert [d.name for d in bench.diagnoses(LocalWorker, bench.reference, "en")] == []

@@ -1,0 +1,126 @@
+"""The judge: verdicts, smallest cases, and what is never charged."""
+
+import dataclasses
+
+import pytest
+
+from grader.properties import Float, Size, equal, prop
+from grader.results import Verdict
+from tests.engine import changed, judged, tiny_bench
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return tiny_bench()
+
+
+def test_the_reference_passes(bench):
+    results = judged(bench, bench.reference)
+    assert {result.verdict for result in results.values()} == {Verdict.PASSED}
+    assert sum(result.points for result in results.values()) == 100
+    assert all(result.message == "" and result.counterexample is None for result in results.values())
+
+
+def test_a_failure_is_shown_in_its_smallest_case(bench):
+    result = judged(bench, changed(bench, (" / q.shape[-1] ** 0.5", "")))["scores_have_the_value"]
+    assert result.verdict is Verdict.FAILED and result.points == 0
+    assert result.counterexample.sizes == {"B": 1, "T": 1, "D": 2, "S": 1}
+    assert [view.role for view in result.counterexample.tensors] == ["input", "input", "input", "got", "want"]
+    assert "scores(q, k)[0, 0, 0] is" in result.message
+    assert result.look == "Which size stands under the root?"
+
+
+def test_the_code_of_a_counterexample_reproduces_it(bench, tmp_path, monkeypatch, capsys):
+    source = changed(bench, (" / q.shape[-1] ** 0.5", ""))
+    result = judged(bench, source)["scores_have_the_value"]
+    (tmp_path / "ex01_scores.py").write_text(source.files["ex01_scores.py"], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    exec(compile(result.counterexample.code, "counterexample", "exec"), {})
+    got = next(view for view in result.counterexample.tensors if view.role == "got")
+    assert got.values[0][0][0] in capsys.readouterr().out.replace("tensor", "")
+
+
+def test_what_raises_is_shown_at_its_line(bench):
+    result = judged(bench, changed(bench, ("return x * self.weight", "return x * self.wait")))["scale_multiplies"]
+    assert result.verdict is Verdict.RAISED
+    assert "AttributeError" in result.message
+    assert "self.wait" in result.location.lines[result.location.line - result.location.first]
+
+
+def test_an_answer_that_cannot_be_used_is_told_by_its_kind(bench):
+    source = changed(bench, ("return q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "return None"))
+    result = judged(bench, source)["scores_have_the_shape"]
+    assert result.verdict is Verdict.FAILED
+    assert "None" in result.message and "return" in result.message
+
+
+def test_a_property_waits_for_those_it_needs(bench):
+    source = changed(bench, ("return q @ k.transpose(-2, -1) /", "return q @ q.transpose(-2, -1) /"))
+    results = judged(bench, source)
+    assert results["scores_have_the_shape"].verdict is Verdict.FAILED
+    assert results["scores_have_the_value"].verdict is Verdict.SKIPPED
+    assert "scores_have_the_shape" in results["scores_have_the_value"].message
+
+
+def test_a_missing_name_is_said_with_what_is_close(bench):
+    results = judged(bench, changed(bench, ("class Scale(nn.Module)", "class Scales(nn.Module)")))
+    assert results["scale_multiplies"].verdict is Verdict.MISSING
+    assert "`Scales`" in results["scale_multiplies"].message
+    assert results["scores_have_the_value"].verdict is Verdict.PASSED
+
+
+def test_an_import_that_raises_is_the_verdict_of_every_property(bench):
+    results = judged(bench, changed(bench, ("import torch\nfrom", "import no_such_thing\nimport torch\nfrom")))
+    assert {result.verdict for result in results.values()} == {Verdict.IMPORT_ERROR}
+    assert all("no_such_thing" in result.message for result in results.values())
+    assert results["scale_multiplies"].location.line > 1
+
+
+def test_sys_exit_and_recursion_are_caught(bench):
+    exits = changed(bench, ("return x * self.weight", "raise SystemExit(0)"))
+    assert judged(bench, exits)["scale_multiplies"].verdict is Verdict.RAISED
+    endless = changed(bench, ("return x * self.weight", "return self.forward(x)"))
+    assert "RecursionError" in judged(bench, endless)["scale_multiplies"].message
+
+
+def test_pytest_selects(bench):
+    results = judged(bench, bench.reference, "en", "-k", "odd or shape")
+    assert set(results) == {"scores_have_the_shape", "halves_refuse_an_odd_width"}
+
+
+def test_pytest_writes_junit(bench, tmp_path):
+    judged(bench, bench.reference, "en", f"--junitxml={tmp_path / 'out.xml'}")
+    assert (tmp_path / "out.xml").read_text(encoding="utf-8").count("<testcase") == 5
+
+
+def test_a_property_that_the_reference_fails_is_never_charged(bench):
+    @prop(points=100)
+    def scores_are_doubled(scores, reference, q: Float["B T D"], k: Float["B S D"]):
+        """A wrong property."""
+        equal(scores(q, k), 2 * reference.scores(q, k))
+
+    result = _judge_alone(bench, scores_are_doubled)
+    assert result.verdict is Verdict.GRADER_ERROR
+
+
+def test_a_property_that_breaks_is_never_charged(bench):
+    @prop(points=100)
+    def breaks(scores, q: Float["B T D"], D: Size["D"]):
+        """A broken property."""
+        raise KeyError("oops")
+
+    result = _judge_alone(bench, breaks)
+    assert result.verdict is Verdict.GRADER_ERROR
+    assert "KeyError" in result.message
+
+
+def _judge_alone(bench, property):
+    alone = tiny_bench()
+    alone.properties = [dataclasses.replace(property)]
+    return judged(alone, bench.reference)[property.name]
+
+
+def test_chinese_is_a_first_class_language(bench):
+    result = judged(bench, changed(bench, (" / q.shape[-1] ** 0.5", "")), "zh")["scores_have_the_value"]
+    assert result.statement == "分数等于点积除以宽度的平方根。"
+    assert "应为" in result.message and result.look.startswith("根号")
