@@ -166,7 +166,7 @@ def _only_folder(folder: Path) -> Path:
     for _ in range(3):
         entries = _entries(folder)
         folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        if len(folders) != 1 or len(entries) != 1:
+        if len(folders) != 1 or len(entries) != 1 or folders[0].name.endswith(".py"):
             break
         folder = Path(folders[0].path)
     return folder
