@@ -11,7 +11,7 @@ from grader.diagnosis import Transcripts, names_of, transcribe
 from grader.exercises import CourseError, Exercise
 from grader.explain import Explainer
 from grader.judge import Judge, LocalWorker, Session, Source, Worker, loaded
-from grader.properties import Property, device_missing
+from grader.properties import Property
 from grader.results import Diagnosis, PropertyResult
 from grader.runner import run
 from grader.subject import Subject

@@ -7,6 +7,7 @@ are equal sizes, different letters get different ones, so that no axis can be ta
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -71,7 +72,7 @@ class Variable:
 
 @dataclasses.dataclass(frozen=True)
 class FloatVariable(Variable):
-    """Standard normal float32 numbers times `scale`, rounded to two decimals so that a person can read and paste them."""
+    """Standard normal float32 numbers times `scale`, with two decimals, so that a person can read and paste them."""
 
     shape: tuple[str, ...]
     scale: float = 1.0
@@ -267,21 +268,19 @@ def simplest_failure(
     failures = [known]
     asked = iter(range(budget))
 
-    @hypothesis.settings(SETTINGS, max_examples=budget // 3, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink])
+    @hypothesis.settings(
+        SETTINGS, max_examples=budget // 3, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink]
+    )
     @hypothesis.given(quantifier.strategy(relaxed))
     def search(case: Case) -> None:
         if next(asked, None) is not None and fails(case):
             failures.append(case)
             raise _Found
 
-    try:
+    with contextlib.suppress(_Found, hypothesis.errors.HypothesisException, BaseExceptionGroup):
         search()
-    except (_Found, hypothesis.errors.HypothesisException, BaseExceptionGroup):
-        pass
     return min(failures, key=lambda case: case.weight)
 
 
 class _Found(Exception):
     """A smaller failing case."""
-
-

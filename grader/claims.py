@@ -23,7 +23,10 @@ VACUOUS = 10.0  # the reference must be this many times larger than the toleranc
 
 
 class Violation(Exception):
-    """A claim that does not hold: `key` and `params` tell it, `got`, `want` and `worst` show it. `raised` is what the submission raised instead."""
+    """A claim that does not hold: `key` and `params` tell it, `got`, `want` and `worst` show it.
+
+    `raised` is what the submission raised instead of what it should.
+    """
 
     def __init__(
         self,
@@ -235,7 +238,8 @@ def raises(
             params = {"want": names, "got": raised.type, "message": raised.message}
             raise Violation("raises.other", params, raised=raised) from None
         if mentions and not any(str(value) in raised.message for value in mentions):
-            params = {"value": " / ".join(str(value) for value in mentions), "got": raised.type, "message": raised.message}
+            values = " / ".join(str(value) for value in mentions)
+            params = {"value": values, "got": raised.type, "message": raised.message}
             raise Violation("raises.mention", params, raised=raised) from None
         return
     raise Violation("raises.silent", {"want": names, "got": brief(value)})

@@ -76,9 +76,7 @@ def names_of(
         candidates = [
             name
             for name, theirs in mistakes.items()
-            if theirs.failed & set(inside)
-            and theirs.failed <= submission.failed
-            and _alike(submission, theirs, inside)
+            if theirs.failed & set(inside) and theirs.failed <= submission.failed and _alike(submission, theirs, inside)
         ]
         if len(candidates) == 1 and candidates[0] not in found:
             found.append(candidates[0])
@@ -105,19 +103,19 @@ def same(mine: Any, theirs: Any) -> bool:
     if type(mine) is not type(theirs):
         return _number(mine) and _number(theirs) and _close(torch.tensor(float(mine)), torch.tensor(float(theirs)))
     if isinstance(mine, torch.Tensor):
-        return mine.shape == theirs.shape and mine.dtype == theirs.dtype and _close(mine, theirs)
+        return bool(mine.shape == theirs.shape and mine.dtype == theirs.dtype) and _close(mine, theirs)
     if isinstance(mine, float):
         return _close(torch.tensor(mine), torch.tensor(theirs))
     if isinstance(mine, list):
         return len(mine) == len(theirs) and all(map(same, mine, theirs))
     if isinstance(mine, dict):
-        return mine.keys() == theirs.keys() and all(same(mine[key], theirs[key]) for key in mine)
+        return bool(mine.keys() == theirs.keys()) and all(same(mine[key], theirs[key]) for key in mine)
     if isinstance(mine, wire.Raised):
-        return mine.type == theirs.type and mine.message == theirs.message
+        return (mine.type, mine.message) == (theirs.type, theirs.message)
     if isinstance(mine, wire.Answer):
         return same(mine.value, theirs.value) and same(mine.inputs, theirs.inputs) and _same_gradients(mine, theirs)
     if isinstance(mine, wire.Handle | wire.Opaque):
-        return mine.type == theirs.type
+        return bool(mine.type == theirs.type)
     return bool(mine == theirs) or isinstance(mine, wire.Loaded)
 
 

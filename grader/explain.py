@@ -151,9 +151,10 @@ class Explainer:
             tensors.append(view(what, "got", error.got, worst=worst))
             if error.want is not None:
                 tensors.append(view(what, "want", error.want, worst=worst))
-        code = f"{self._script(outcome, failure).code(failure.exchanges)}\n# {' '.join(self._of_failure(outcome, failure).split())}"
-        sizes = {**failure.case.sizes, **{n: v for n, v in values.items() if _is_plain(v) and n not in failure.case.sizes}}
-        return Counterexample(sizes=sizes, tensors=tensors, code=code)
+        comment = " ".join(self._of_failure(outcome, failure).split())
+        code = f"{self._script(outcome, failure).code(failure.exchanges)}\n# {comment}"
+        plain = {name: value for name, value in values.items() if _is_plain(value)}
+        return Counterexample(sizes=plain | failure.case.sizes, tensors=tensors, code=code)
 
     def _location(self, error: Exception) -> Location | None:
         raised = error.raised if isinstance(error, Violation) else error

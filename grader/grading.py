@@ -9,15 +9,19 @@ import ast
 import datetime
 import platform
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from grader import __version__, isolation
 from grader.exercises import Exercise, read_source
 from grader.messages import text
 from grader.results import Diagnosis, Isolation, PropertyResult, Report, Verdict
 from grader.submissions import Problem, Submission
+
+if TYPE_CHECKING:
+    from grader.properties import Property
 
 PASSED_OVER = (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN)
 
@@ -44,12 +48,13 @@ def grade(
     if isinstance(submission, Problem):
         return _report(exercise, submission, _unread(exercise, submission, lang), lang, started)
     with start(isolation) as zygote:
-        from grader.bench import Bench, device_missing  # imports torch, while the zygote does the same
+        from grader.bench import Bench  # imports torch, while the zygote does the same
+        from grader.properties import device_missing
 
         bench = Bench(exercise)
         chosen = ["-k", select] if select else []
         judged = bench.judge(zygote.worker, submission, lang, [*chosen, *arguments])
-        results = [judged.get(p.name) or _unselected(exercise, p.name, p.statement, p.points, lang) for p in bench.properties]
+        results = [judged.get(p.name) or _unselected(exercise, p, lang) for p in bench.properties]
         wrong = any(result.verdict in (Verdict.FAILED, Verdict.RAISED) for result in results)
         diagnoses = bench.diagnoses(zygote.worker, submission, lang) if wrong else []
         shared = [p.name for p in bench.properties if device_missing(p)]
@@ -61,10 +66,10 @@ def start(mode: str) -> isolation.Zygote:
     return isolation.start(mode=mode)
 
 
-def _unselected(exercise: Exercise, name: str, statement: str, points: int, lang: str) -> PropertyResult:
-    statement = exercise.statement(name, lang) or statement
+def _unselected(exercise: Exercise, property: Property, lang: str) -> PropertyResult:
+    statement = exercise.statement(property.name, lang) or property.statement
     message = text("verdict.not_run.unselected", lang)
-    return PropertyResult(name, Verdict.NOT_RUN, 0, points, statement, message)
+    return PropertyResult(property.name, Verdict.NOT_RUN, 0, property.points, statement, message)
 
 
 def _unread(exercise: Exercise, problem: Problem, lang: str) -> list[PropertyResult]:
@@ -98,18 +103,21 @@ def _report(
     shared: Collection[str] = (),
 ) -> Report:
     score, max_score = scored(results, shared)
-    unread = isinstance(submission, Problem)
+    if isinstance(submission, Problem):
+        verdict, message = submission.verdict, submission.sentence(lang)
+    else:
+        verdict, message = overall(results), " ".join(note.sentence(lang) for note in submission.notes)
     return Report(
         exercise=exercise.slug,
         title=exercise.title(lang),
         submission=submission.label,
         score=score,
         max_score=max_score,
-        verdict=submission.verdict if unread else overall(results),
+        verdict=verdict,
         properties=list(results),
         mistakes=[diagnosis.name for diagnosis in diagnoses],
         diagnoses=list(diagnoses),
-        message=submission.sentence(lang) if unread else " ".join(note.sentence(lang) for note in submission.notes),
+        message=message,
         lang=lang,
         environment=environment(),
         isolation=isolation,
@@ -138,7 +146,7 @@ def overall(results: Sequence[PropertyResult]) -> Verdict:
     return next((result.verdict for result in results if result.verdict not in PASSED_OVER), Verdict.PASSED)
 
 
-def environment() -> Mapping[str, str]:
+def environment() -> dict[str, str]:
     """What a report says of where it was made."""
     return {
         "grader": __version__,

@@ -75,6 +75,10 @@ class Failure:
     settled: bool = True
 
     @property
+    def timed_out(self) -> bool:
+        return isinstance(self.error, WorkerEnded) and self.error.verdict is Verdict.TIMEOUT
+
+    @property
     def not_implemented(self) -> bool:
         return isinstance(self.error, SubmissionRaised) and self.error.not_implemented
 
@@ -202,9 +206,8 @@ class Judge:
     def _first_failure(self, property: Property) -> Failure | None:
         for case in property.cases():
             failure = self._failure_in(property, case)
-            if failure is not None and isinstance(failure.error, WorkerEnded):
-                if failure.error.verdict is Verdict.TIMEOUT:  # once more, alone, before it counts
-                    failure = self._failure_in(property, case)
+            if failure is not None and failure.timed_out:  # once more, alone, before it counts
+                failure = self._failure_in(property, case)
             if failure is not None:
                 return failure
         return None

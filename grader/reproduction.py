@@ -153,7 +153,8 @@ def literal(tensor: torch.Tensor) -> str:
     shape = list(tensor.shape)
     if tensor.numel() > LITERAL_MAX:
         return f"torch.randn({shape})  # {tensor.numel():,} elements, too many to write out"
-    expanded = [axis for axis, (size, step) in enumerate(zip(shape, tensor.stride(), strict=True)) if size > 1 and step == 0]
+    steps = zip(shape, tensor.stride(), strict=True)
+    expanded = [axis for axis, (size, step) in enumerate(steps) if size > 1 and step == 0]
     if expanded:
         base = tensor
         for axis in expanded:

@@ -7,6 +7,7 @@ reported as not run.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -105,7 +106,10 @@ class _Plugin:
 
 
 def run(
-    path: Path, properties: Sequence[Property], judge: Callable[[Property], PropertyResult], arguments: Sequence[str] = ()
+    path: Path,
+    properties: Sequence[Property],
+    judge: Callable[[Property], PropertyResult],
+    arguments: Sequence[str] = (),
 ) -> dict[str, PropertyResult]:
     """Judge the properties of the file at `path` with pytest; `arguments` are pytest's own, such as -k.
 
@@ -116,7 +120,7 @@ def run(
         Exception: what the judge itself raised, where it did.
     """
     path = path.resolve()
-    judges = {p.name: lambda p=p: judge(p) for p in properties}  # type: ignore[misc]
+    judges: dict[str, Callable[[], PropertyResult]] = {p.name: functools.partial(judge, p) for p in properties}
     plugin = _Plugin(path, judges)
     root = ["--rootdir", str(path.parent)]
     with _no_autoload():

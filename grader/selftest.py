@@ -19,7 +19,6 @@ from grader.exercises import Course, Exercise
 from grader.judge import Judge, LocalWorker, Session, Source
 from grader.results import Verdict
 
-
 UNTOUCHED = {Verdict.NOT_IMPLEMENTED, Verdict.SKIPPED, Verdict.NOT_RUN}
 
 
@@ -40,7 +39,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Gap:
-    """`right` is the largest error of a right program, `wrong` the smallest of a caught mistake; 1 is what is allowed."""
+    """`right` is the largest error of a right program, `wrong` the smallest of a mistake; 1 is what is allowed."""
 
     right: float
     wrong: float
@@ -140,11 +139,12 @@ def table(result: Selftest) -> str:
     width = max(len(row.name) for row in result.rows) + 12
     lines = [f"{result.exercise}: {len(result.rows)} programs, {len(result.properties)} properties", ""]
     lines += [f"{'':{width}}{index:>2} {name}" for index, name in enumerate(result.properties, 1)]
-    lines += ["", " " * (width - 1) + "".join(f"{index:>3}" for index in range(1, len(result.properties) + 1)) + "  score  named"]
+    columns = "".join(f"{index:>3}" for index in range(1, len(result.properties) + 1))
+    lines += ["", f"{'':{width - 1}}{columns}  score  named"]
     for row in result.rows:
         marks = "".join(f"{signs.get(row.verdicts[name], '!'):>3}" for name in result.properties)
         lines.append(f"{row.kind + ' ' + row.name:{width - 1}}{marks}  {result.score(row):>5}  {', '.join(row.named)}")
-    lines += ["", "Gap of each numeric property (1 is what is allowed): largest error of a right program, smallest of a mistake"]
+    lines += ["", "Gap (1 is what is allowed): largest error of a right program, smallest of a mistake it catches"]
     lines += [f"  {name:40} {gap.right:8.1e} {gap.wrong:8.1e}" for name, gap in result.gaps.items()]
     mistakes = [row for row in result.rows if row.kind == "mistake"]
     right = sum(row.named == [row.name] for row in mistakes)

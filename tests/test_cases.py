@@ -18,7 +18,9 @@ def test_every_axis_has_its_own_size():
         axes = [value_of(axis, case.sizes) for axis in ("B", "T", "H", "D", "V", "3*H*D")]
         assert len(set(axes)) == len(axes)
         assert 1 not in axes
-        assert case.sizes["B"] >= 3 and case.sizes["H"] >= 2 and case.sizes["D"] != 4
+        assert case.sizes["B"] >= 3
+        assert case.sizes["H"] >= 2
+        assert case.sizes["D"] != 4
 
 
 def test_the_cases_are_the_same_every_time():
@@ -36,10 +38,13 @@ def test_values_are_fresh_and_follow_from_the_seed():
     q = quantifier(x=Float["B T"], y=Float["B T"], mask=Bool["B 1 1 T"], n=Size["2*T"], s=Seed)
     case = q.draw(2)[1]
     one, other = q.values(case), q.values(case)
-    assert torch.equal(one["x"], other["x"]) and one["x"] is not other["x"]
+    assert torch.equal(one["x"], other["x"])
+    assert one["x"] is not other["x"]
     assert not torch.equal(one["x"], one["y"])
-    assert one["mask"].shape == (case.sizes["B"], 1, 1, case.sizes["T"]) and one["mask"].dtype == torch.bool
-    assert one["n"] == 2 * case.sizes["T"] and one["s"] == case.plain["s"]
+    assert one["mask"].shape == (case.sizes["B"], 1, 1, case.sizes["T"])
+    assert one["mask"].dtype == torch.bool
+    assert one["n"] == 2 * case.sizes["T"]
+    assert one["s"] == case.plain["s"]
 
 
 def test_floats_have_two_decimals_so_that_they_can_be_pasted():
@@ -83,7 +88,10 @@ def test_a_failure_that_comes_and_goes_still_gives_the_smallest_seen():
 def test_the_search_is_bounded():
     asked = []
     simplest_failure(
-        quantifier(x=Float["B T D"]), lambda case: asked.append(case) or False, Case({"B": 9, "T": 9, "D": 9}, 0, {}), budget=30
+        quantifier(x=Float["B T D"]),
+        lambda case: asked.append(case) or False,
+        Case({"B": 9, "T": 9, "D": 9}, 0, {}),
+        budget=30,
     )
     assert len(asked) <= 30
 

@@ -36,7 +36,8 @@ def test_equal_accepts_what_is_within_the_tolerance_of_the_largest():
 def test_equal_shows_the_worst_element_with_enough_digits():
     error = violation(equal, torch.tensor([1.0, 2.002, 3.0]), torch.tensor([1.0, 2.0, 3.0]))
     assert error.worst == (1,)
-    assert error.params["got"] == "2.002" and error.params["want"] == "2"
+    assert error.params["got"] == "2.002"
+    assert error.params["want"] == "2"
     close = violation(equal, torch.tensor([1.0000001]), torch.tensor([1.0]), tol=1e-9)
     assert close.params["got"] != close.params["want"]
 

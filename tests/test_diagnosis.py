@@ -21,7 +21,9 @@ def test_every_mistake_is_named(bench):
 
 
 def test_the_same_mistake_in_other_words_is_named(bench):
-    assert named(bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "(k @ q.transpose(1, 2)).mT")) == ["forgets_to_scale"]
+    assert named(bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "(k @ q.transpose(1, 2)).mT")) == [
+        "forgets_to_scale"
+    ]
 
 
 def test_two_mistakes_in_two_functions_are_both_named(bench):
@@ -30,7 +32,12 @@ def test_two_mistakes_in_two_functions_are_both_named(bench):
 
 
 def test_two_mistakes_in_one_function_are_not_taken_for_another(bench):
-    assert named(bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "2 * q @ k.transpose(-2, -1) / q.shape[-2] ** 0.5")) == []
+    assert (
+        named(
+            bench, ("q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "2 * q @ k.transpose(-2, -1) / q.shape[-2] ** 0.5")
+        )
+        == []
+    )
 
 
 def test_an_unknown_mistake_has_no_name(bench):

@@ -23,7 +23,8 @@ def test_the_reference_passes(bench):
 
 def test_a_failure_is_shown_in_its_smallest_case(bench):
     result = judged(bench, changed(bench, (" / q.shape[-1] ** 0.5", "")))["scores_have_the_value"]
-    assert result.verdict is Verdict.FAILED and result.points == 0
+    assert result.verdict is Verdict.FAILED
+    assert result.points == 0
     assert result.counterexample.sizes == {"B": 1, "T": 1, "D": 2, "S": 1}
     assert [view.role for view in result.counterexample.tensors] == ["input", "input", "input", "got", "want"]
     assert "scores(q, k)[0, 0, 0] is" in result.message
@@ -51,7 +52,8 @@ def test_an_answer_that_cannot_be_used_is_told_by_its_kind(bench):
     source = changed(bench, ("return q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5", "return None"))
     result = judged(bench, source)["scores_have_the_shape"]
     assert result.verdict is Verdict.FAILED
-    assert "None" in result.message and "return" in result.message
+    assert "None" in result.message
+    assert "return" in result.message
 
 
 def test_a_property_waits_for_those_it_needs(bench):
@@ -123,4 +125,5 @@ def _judge_alone(bench, property):
 def test_chinese_is_a_first_class_language(bench):
     result = judged(bench, changed(bench, (" / q.shape[-1] ** 0.5", "")), "zh")["scores_have_the_value"]
     assert result.statement == "分数等于点积除以宽度的平方根。"
-    assert "应为" in result.message and result.look.startswith("根号")
+    assert "应为" in result.message
+    assert result.look.startswith("根号")
