@@ -1,0 +1,294 @@
+"""Layouts: where a learner's module keeps the numbers that the reference keeps under names of its own.
+
+Weights are given by name. A module that computes the same with other names, or with its numbers in other places (a
+fused projection kept as three matrices, a matrix transposed, heads stored first), is as right as the reference, but
+it must be given its weights in its own layout. `find` looks for it in three steps, the cheapest first: equal names;
+parts of equal shapes, in their order; and by behaviour alone, without looking at names and shapes at all.
+
+The last one is colour refinement, the way one tests whether two graphs are the same. All elements begin as one
+class. Elements of a class get the same number on both sides, so nothing is assumed about who is who; the gradients
+of the two modules must then be the same numbers in another order, and elements whose gradients differ are of
+different classes. With new numbers the classes get finer, until each is one element. Where only a symmetry is left
+(the hidden units of a layer may be renumbered), any choice is right: one pair is set apart, and it goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grader.subject import Module, given_weights
+
+AGREE = 1e-4  # two modules agree up to this, relative to 1 + the largest answer
+NOISE = 1e-4  # float32 gradients are right up to this share of the largest in their class ...
+FLOOR = 2e-6  # ... and this share of the largest of all
+ROUNDS_MAX = 400
+ATTEMPTS = 2  # an unlucky choice of numbers may drown in float32 noise
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """For each element of their parameters, its place among all elements of ours, laid end to end in our order.
+
+    An element of ours may have several places of theirs (a tied weight) or none.
+    """
+
+    ours: Mapping[str, torch.Size]
+    places: Mapping[str, Tensor]
+
+    def theirs_from(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Our weights in their layout."""
+        flat = torch.cat([values[name].reshape(-1) for name in self.ours])
+        return {name: flat[place] for name, place in self.places.items()}
+
+    def ours_from(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Their weights, or gradients, in our layout."""
+        pieces = {name: values[name] for name in self.places}
+        flat = torch.zeros(_total(self.ours), dtype=next(iter(pieces.values())).dtype)
+        for name, piece in pieces.items():
+            flat[self.places[name].reshape(-1)] = piece.reshape(-1)
+        return _pieces(flat, self.ours)
+
+    def holders(self) -> dict[str, list[str]]:
+        """Our names, and which of their parameters hold elements of each."""
+        names = [name for name, shape in self.ours.items() for _ in range(shape.numel())]
+        found: dict[str, list[str]] = {name: [] for name in self.ours}
+        for theirs, place in self.places.items():
+            for name in dict.fromkeys(names[index] for index in place.reshape(-1).tolist()):
+                found[name].append(theirs)
+        return found
+
+
+def shapes(module: Module, preferred: Sequence[str] = ()) -> dict[str, torch.Size]:
+    """The shapes of a module's parameters by name; a shared one once, under a preferred name if it has one."""
+    parameters = module.parameters()
+    names: dict[str, str] = {}
+    for name, parameter in parameters.items():
+        first = parameter.same_as or name
+        if first not in names or name in preferred:
+            names[first] = name
+    return {name: parameters[name].value.shape for name in names.values()}
+
+
+def find(
+    theirs: Module, models: Sequence[Module], inputs: Sequence[Any], *, fixed: Sequence[str] = (), seed: int = 0
+) -> tuple[Layout, Module] | None:
+    """The layout of `theirs`, and the one of our `models` that it agrees with; None when it agrees with none.
+
+    The models have the same parameters and differ in what the text leaves open, such as the activation. `inputs`
+    is what they are called with. Parameters whose names are `fixed`, where theirs has them, are taken at their word.
+    """
+    ours = shapes(models[0])
+    for layout in _candidates(shapes(theirs, tuple(ours)), ours, theirs.parameters()):
+        weights = given_weights(models[0], seed)
+        if theirs.write(layout.theirs_from(weights)) is None:
+            got = theirs(*inputs)
+            for model in models:
+                model.write(weights)
+                if close(got, model(*inputs)):
+                    return layout, model
+    for attempt, model in itertools.product(range(ATTEMPTS), models):
+        found = by_behaviour(theirs, model, inputs, fixed=fixed, seed=seed + attempt)
+        if found is not None:
+            return found, model
+    return None
+
+
+def close(got: Any, want: Tensor) -> bool:
+    """Whether an answer is the wanted one, up to the noise of float32."""
+    if not isinstance(got, Tensor) or got.shape != want.shape or not bool(torch.isfinite(got).all()):
+        return False
+    return float((got.double() - want.double()).abs().max()) <= AGREE * (1 + float(want.abs().max()))
+
+
+# ---- by names, by shapes
+
+
+def _candidates(
+    theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size], aliases: Mapping[str, Any]
+) -> Iterator[Layout]:
+    if all(name in aliases and aliases[name].value.shape == shape for name, shape in ours.items()):
+        yield renamed({name: name for name in ours}, ours)
+    names = by_shapes(theirs, ours)
+    if names is not None and any(name != other for name, other in names.items()):
+        yield renamed(names, ours)
+
+
+def renamed(names: Mapping[str, str], ours: Mapping[str, torch.Size]) -> Layout:
+    """The layout in which their parameter `names[name]` is our parameter `name`, whole and in order."""
+    places = _pieces(torch.arange(_total(ours)), ours)
+    return Layout(ours, {names[name]: place for name, place in places.items()})
+
+
+def by_shapes(theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size]) -> dict[str, str] | None:
+    """Our names to theirs, if parts (a layer's weight and bias) of equal shapes pair up in their order."""
+    names: dict[str, str] = {}
+    their_parts, our_parts = _parts(theirs), _parts(ours)
+    for signature, parts in our_parts.items():
+        if len(their_parts.get(signature, ())) != len(parts):
+            return None
+        for part, other in zip(parts, their_parts[signature], strict=True):
+            names |= dict(zip(part, other, strict=True))
+    return names if len(names) == len(theirs) else None
+
+
+def _parts(shapes: Mapping[str, torch.Size]) -> dict[tuple[torch.Size, ...], list[list[str]]]:
+    """The parameters of each innermost module, keyed by their shapes; a bias comes after what is none."""
+    modules: dict[str, list[str]] = {}
+    for name in shapes:
+        modules.setdefault(name.rpartition(".")[0], []).append(name)
+    found: dict[tuple[torch.Size, ...], list[list[str]]] = {}
+    for names in modules.values():
+        ordered = sorted(names, key=lambda name: (-shapes[name].numel(), "bias" in name or "beta" in name))
+        found.setdefault(tuple(shapes[name] for name in ordered), []).append(ordered)
+    return found
+
+
+# ---- by behaviour
+
+
+def by_behaviour(
+    theirs: Module, ours: Module, inputs: Sequence[Any], *, fixed: Sequence[str] = (), seed: int = 0
+) -> Layout | None:
+    """The layout under which `theirs` computes what `ours` does, found from values and gradients alone."""
+    our_shapes = shapes(ours)
+    there = _Flat(ours, our_shapes)
+    here = _Flat(theirs, shapes(theirs, tuple(our_shapes)))
+    if here.total != there.total:
+        return None
+    return _Refinement(here, there, inputs, seed).run(fixed)
+
+
+class _Refinement:
+    """Two modules, and for each element of either the number of its class.
+
+    What has the same number has not been told apart so far; a class has as many elements of theirs as of ours.
+    """
+
+    def __init__(self, theirs: _Flat, ours: _Flat, inputs: Sequence[Any], seed: int) -> None:
+        self.theirs, self.ours, self.inputs = theirs, ours, inputs
+        self.answer_shape = ours.module(*inputs).shape
+        self.generator = torch.Generator().manual_seed(seed)
+        self.their_class = torch.zeros(theirs.total, dtype=torch.int64)
+        self.our_class = torch.zeros(ours.total, dtype=torch.int64)
+        self.idle = torch.zeros(1, dtype=torch.bool)  # of each class: its gradient was zero in the last round
+
+    def run(self, fixed: Sequence[str]) -> Layout | None:
+        """Refine until every class that matters is one element; None when the modules cannot be the same."""
+        for name in fixed:
+            here, there = self.theirs.place(name), self.ours.place(name)
+            if here is not None and there is not None and len(here) == len(there):
+                self._set_apart(here, there)
+        alive = self._refine()
+        for _ in range(ROUNDS_MAX):
+            before = self._count()
+            alive = alive and self._refine()
+            if not alive:
+                return None
+            if self._count() == before:
+                members = self._smallest()
+                if members is None:
+                    return self._layout()
+                alive = self._break_symmetry(*members)
+        return None
+
+    def _count(self) -> int:
+        return len(self.idle)
+
+    def _refine(self) -> bool:
+        """One round of new numbers, one a class. False when the two sides cannot be the same module."""
+        size = 0.15 + 0.3 * torch.rand(self._count(), generator=self.generator)
+        numbers = size * torch.where(torch.rand(self._count(), generator=self.generator) < 0.5, -1.0, 1.0)
+        cotangent = torch.randn(self.answer_shape, generator=self.generator)
+        got, mine = self.theirs.answer(numbers[self.their_class], self.inputs, cotangent)
+        want, exact = self.ours.answer(numbers[self.our_class], self.inputs, cotangent)
+        return close(got, want) and len(mine) == len(exact) and self._split(mine, exact)
+
+    def _split(self, mine: Tensor, exact: Tensor) -> bool:
+        """Elements of a class whose gradients differ go separate ways; False where the two sides do not match."""
+        their_order, our_order = _by_class(self.their_class, mine), _by_class(self.our_class, exact)
+        got, want, old = mine[their_order], exact[our_order], self.our_class[our_order]
+        largest = torch.zeros(self._count(), dtype=want.dtype).scatter_reduce(0, old, want.abs(), "amax")
+        floor = FLOOR * float(want.abs().max())
+        noise = (NOISE * largest + floor)[old]
+        if bool(((got - want).abs() > noise).any()):
+            return False
+        cuts = (old.diff() > 0) | (want.diff() > 4 * noise[1:])
+        new = torch.cat([torch.zeros(1, dtype=torch.int64), cuts.cumsum(0)])
+        self.their_class[their_order] = self.our_class[our_order] = new
+        self.idle = torch.zeros(int(new[-1]) + 1, dtype=torch.bool)
+        self.idle[new] = (largest <= 4 * floor)[old]
+        return True
+
+    def _smallest(self) -> tuple[Tensor, Tensor] | None:
+        """The smallest class of several elements that have a gradient."""
+        sizes = self.our_class.bincount()
+        sizes[(sizes < 2) | self.idle] = self.ours.total + 1
+        if int(sizes.min()) > self.ours.total:
+            return None
+        smallest = int(sizes.argmin())
+        return (self.their_class == smallest).nonzero()[:, 0], (self.our_class == smallest).nonzero()[:, 0]
+
+    def _break_symmetry(self, here: Tensor, there: Tensor) -> bool:
+        """Nothing splits any more: members of a class are alike. Pair them all at once; if that goes too far, one."""
+        saved = self.their_class.clone(), self.our_class.clone(), self.idle.clone()
+        self._set_apart(here, there)
+        if self._refine():
+            return True
+        self.their_class, self.our_class, self.idle = saved
+        self._set_apart(here[:1], there[:1])
+        return self._refine()
+
+    def _set_apart(self, here: Tensor, there: Tensor) -> None:
+        """Pair these elements one by one, each pair a class of its own."""
+        self.their_class[here] = self.our_class[there] = self._count() + torch.arange(len(here))
+        self.idle = torch.cat([self.idle, torch.zeros(len(here), dtype=torch.bool)])
+
+    def _layout(self) -> Layout:
+        places = torch.empty(self.theirs.total, dtype=torch.int64)
+        places[self.their_class.argsort()] = self.our_class.argsort()
+        return Layout(self.ours.shapes, _pieces(places, self.theirs.shapes))
+
+
+def _by_class(classes: Tensor, values: Tensor) -> Tensor:
+    """The order by class, and by value inside a class."""
+    order = values.argsort()
+    return order[classes[order].argsort(stable=True)]
+
+
+class _Flat:
+    """A module whose parameters are one long vector."""
+
+    def __init__(self, module: Module, shapes: Mapping[str, torch.Size]) -> None:
+        self.module = module
+        self.shapes = shapes
+        self.total = _total(shapes)
+
+    def place(self, name: str) -> Tensor | None:
+        if name not in self.shapes:
+            return None
+        return _pieces(torch.arange(self.total), self.shapes)[name].reshape(-1)
+
+    def answer(self, flat: Tensor, inputs: Sequence[Any], cotangent: Tensor) -> tuple[Any, Tensor]:
+        """The value, and the gradient of every element (empty where an answer has none)."""
+        self.module.write(_pieces(flat, self.shapes))
+        found = self.module.gradients(*inputs, cotangent=cotangent)
+        pieces = [found.parameters.get(name) for name in self.shapes]
+        tensors = [piece.reshape(-1).double() for piece in pieces if isinstance(piece, Tensor)]
+        gradient = torch.cat(tensors) if len(tensors) == len(pieces) else torch.empty(0)
+        return found.value, gradient if bool(torch.isfinite(gradient).all()) else torch.empty(0)
+
+
+def _total(shapes: Mapping[str, torch.Size]) -> int:
+    return sum(shape.numel() for shape in shapes.values())
+
+
+def _pieces(flat: Tensor, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """One long vector as tensors of these shapes."""
+    parts = torch.split(flat, [shape.numel() for shape in shapes.values()])
+    return {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
