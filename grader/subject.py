@@ -74,6 +74,11 @@ class Effects:
         """The tensors that were made."""
         return self._watch(observe=["allocations"], grad=False).allocations or []
 
+    @functools.cached_property
+    def keeps_grad_mode(self) -> bool:
+        """Whether gradients are on, or off, for the caller as they were before."""
+        return all(self._watch(grad=on).grad_mode is on for on in (True, False))
+
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:

@@ -200,6 +200,7 @@ class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_field
     allocations: list[Allocation] | None = None
     flow: list[Local] | None = None
     kernel: list[KernelCall] | None = None
+    grad_mode: bool = True  # whether gradients were on when the call had returned
 
 
 class Raised(msgspec.Struct, tag_field="tag", tag="raised", forbid_unknown_fields=True):

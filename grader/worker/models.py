@@ -1,88 +1,209 @@
-"""Objects of the grader's own that live beside the submission: models of known logits, optimizers.
+"""Objects of the grader's own that live beside the submission: mock models that keep a record, and optimizers.
 
-They run where the submission runs, so what they record is evidence of an honest submission only. `MAKERS` is the
-table that a `Make` request names.
+They run where the submission runs, so what they record is evidence of an honest submission only; what can be decided
+from the weights, the judge recomputes on its own side. `MAKERS` is the table that a `Make` request names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+
+class Record:
+    """What a model noted, call by call. A copy of the model notes into the same record.
+
+    `fed` the ids, `modes` "train", "eval" or "mixed", `graphs` whether the answer was part of an autograd graph,
+    `weights` all parameters in one vector (only where asked for), `answers` the logits and a copy of them.
+    """
+
+    def __init__(self, keeps_weights: bool = False) -> None:
+        self.keeps_weights = keeps_weights
+        self.fed: list[Tensor] = []
+        self.modes: list[str] = []
+        self.graphs: list[bool] = []
+        self.weights: list[Tensor] = []
+        self.answers: list[tuple[Tensor, Tensor]] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Record:
+        return self
 
 
 class Recorder(nn.Module):
-    """A model that notes each call: what it was fed, in which mode, with gradients or without."""
+    """A causal model of ids [B, T] with T <= max_len. `part` shows whether train() and eval() reach the parts."""
 
-    def __init__(self, max_len: int) -> None:
+    def __init__(self, max_len: int, keeps_weights: bool = False) -> None:
         super().__init__()
         self.max_len = max_len
-        self.fed: list[Tensor] = []
-        self.modes: list[bool] = []
-        self.grads: list[bool] = []
+        self.part = nn.Identity()
+        self.record = Record(keeps_weights)
 
-    def note(self, ids: Tensor) -> None:
-        self.fed.append(ids.detach().clone())
-        self.modes.append(self.training)
-        self.grads.append(torch.is_grad_enabled())
+    def forward(self, ids: Tensor) -> Tensor:
+        if ids.dim() != 2:
+            raise ValueError(f"the model takes ids of shape [B, T], got {list(ids.shape)}")
+        if ids.shape[1] > self.max_len:
+            raise IndexError(f"the model takes at most max_len = {self.max_len} tokens, got T = {ids.shape[1]}")
+        logits = self.logits(ids)
+        note = self.record
+        note.fed.append(ids.detach().clone())
+        note.modes.append(self.mode())
+        note.graphs.append(logits.requires_grad)
+        if note.keeps_weights and logits.requires_grad:
+            note.weights.append(nn.utils.parameters_to_vector(self.parameters()).detach().clone())
+        return logits
+
+    def logits(self, ids: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def mode(self) -> str:
+        """ "train" or "eval" where all parts agree, else "mixed"."""
+        modes = {module.training for module in self.modules()}
+        return "mixed" if len(modes) == 2 else "train" if modes == {True} else "eval"
+
+    def noted(self) -> dict[str, Any]:
+        """The record; `spoiled` counts the answers whose numbers somebody changed afterwards."""
+        note = self.record
+        spoiled = sum(not torch.equal(answer, kept) for answer, kept in note.answers)
+        lists = {"fed": note.fed, "modes": note.modes, "graphs": note.graphs, "weights": note.weights}
+        return {**lists, "spoiled": spoiled}
 
 
-class Bigram(Recorder):
-    """The logits after a token are that token's row of a trainable table [V, V]: a causal model of one parameter."""
+class KnownLogits(Recorder):
+    """Answers rows of a given table [K, V]: which one, all tokens up to that position and their places decide.
+
+    After position t it is row `(sum over j <= t of (j + 1) * ids[j]) mod K`, j counted within what was fed. A token
+    more or less, another order or another position of the answer give other logits.
+    """
 
     def __init__(self, table: Tensor, max_len: int = 32) -> None:
         super().__init__(max_len)
         self.table = nn.Parameter(table.detach().clone())
 
-    def forward(self, ids: Tensor) -> Tensor:
-        self.note(ids)
-        return self.table[ids]  # [B, T] -> [B, T, V]
+    def logits(self, ids: Tensor) -> Tensor:
+        if bool(((ids < 0) | (ids >= self.table.shape[1])).any()):
+            raise IndexError(f"the model takes ids from 0 to {self.table.shape[1] - 1}")
+        places = torch.arange(1, ids.shape[1] + 1)  # [T]
+        rows = (ids.long() * places).cumsum(1) % len(self.table)  # [B, T]
+        answer = self.table[rows]  # [B, T, V]
+        self.record.answers.append((answer.detach(), answer.detach().clone()))
+        return answer
 
 
-class Scripted(Recorder):
-    """The n-th call answers `logits[n]` [B, V] at the last position and `elsewhere` at all others."""
+class TinyCausal(Recorder):
+    """A trainable causal model: each token sees itself and the mean of all tokens up to it, through one tanh layer.
 
-    def __init__(self, logits: Tensor, max_len: int = 32, elsewhere: float = 0.0) -> None:
-        super().__init__(max_len)
-        self.logits = logits.detach().clone()
-        self.elsewhere = elsewhere
-        self.answered: list[Tensor] = []
+    The weights follow from `seed`; `spread` is the standard deviation of the head, small for logits that start near
+    zero. In train mode the hidden units are multiplied by `boost`, a stand-in for dropout without its dice.
+    """
 
-    def forward(self, ids: Tensor) -> Tensor:
-        step = min(len(self.fed), len(self.logits) - 1)
-        self.note(ids)
-        last = self.logits[step]
-        out = torch.full((*ids.shape, last.shape[-1]), self.elsewhere, dtype=last.dtype)
-        out[:, -1] = last
-        self.answered.append(out)
-        return out  # [B, T, V]
+    def __init__(
+        self,
+        vocab: int = 8,
+        width: int = 64,
+        max_len: int = 16,
+        seed: int = 0,
+        spread: float = 0.02,
+        boost: float = 1.0,
+        keeps_weights: bool = False,
+    ) -> None:
+        super().__init__(max_len, keeps_weights)
+        generator = torch.Generator().manual_seed(seed)
+
+        def weights(std: float, *shape: int) -> nn.Parameter:
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float32)
+            return nn.Parameter((drawn * std).to(torch.get_default_dtype()))
+
+        self.boost = boost
+        self.tokens = weights(1.0, vocab, width)
+        self.positions = weights(0.1, max_len, width)
+        self.mix = weights(2 / width**0.5, width, 2 * width)
+        self.mix_bias = weights(0.1, width)
+        self.head = weights(spread, vocab, width)
+        self.head_bias = weights(0.05, vocab)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = self.tokens[ids] + self.positions[: ids.shape[1]]  # [B, T, C]
+        past = x.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None]  # [B, T, C]
+        hidden = torch.tanh(F.linear(torch.cat([x, past], dim=-1), self.mix, self.mix_bias))
+        return hidden * self.boost if self.part.training else hidden
+
+    def logits(self, ids: Tensor) -> Tensor:
+        return F.linear(self.hidden(ids), self.head, self.head_bias)  # [B, T, V]
 
 
-class Linear(Recorder):
-    """x @ weight.T + bias, of the weights given."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, max_len: int = 32) -> None:
-        super().__init__(max_len)
-        self.weight = nn.Parameter(weight.detach().clone())
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.note(x)
-        return nn.functional.linear(x, self.weight, self.bias)
+def causal_model(stale: int | None = None, **settings: Any) -> TinyCausal:
+    """A `TinyCausal`; with `stale`, its parameters hold gradients that somebody left there."""
+    model = TinyCausal(**settings)
+    if stale is not None:
+        generator = torch.Generator().manual_seed(stale)
+        for parameter in model.parameters():
+            left = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+            parameter.grad = left.to(parameter.dtype)
+    return model
 
 
-def optimizer(kind: str, model: nn.Module, **settings: Any) -> torch.optim.Optimizer:
-    """An optimizer of `torch.optim` over the parameters of a model."""
-    made: torch.optim.Optimizer = getattr(torch.optim, kind)(model.parameters(), **settings)
-    return made
+def cycle_model(vocab: int = 8, max_len: int = 10) -> TinyCausal:
+    """A model that has learned the cycle 0, 1, ..., vocab - 1, 0, 1, ...: its head is fitted by least squares."""
+    model = TinyCausal(vocab=vocab, max_len=max_len, seed=1)
+    ids = (torch.arange(vocab)[:, None] + torch.arange(max_len)) % vocab  # [V, T], each start once
+    with torch.no_grad():
+        hidden = model.eval().hidden(ids).flatten(0, 1)  # [V*T, C]
+        wanted = 20.0 * F.one_hot((ids + 1) % vocab, vocab).flatten(0, 1).to(hidden.dtype)  # [V*T, V]
+        ridge = hidden.T @ hidden + 1e-3 * torch.eye(hidden.shape[1])
+        model.head.copy_(torch.linalg.solve(ridge, hidden.T @ wanted).T)
+        model.head_bias.zero_()
+    return model
+
+
+class Sgd(torch.optim.Optimizer):
+    """Gradient descent with momentum and weight decay.
+
+    It leaves the constructor of `torch.optim.Optimizer` out: that one imports torch._dynamo, more than a second.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, momentum: float, decay: float) -> None:
+        self.defaults = {"lr": lr, "momentum": momentum, "weight_decay": decay}
+        self.param_groups = [{"params": list(parameters), **self.defaults}]
+        self.state: dict[Tensor, Any] = {}  # type: ignore[assignment]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            parameter.grad = None if set_to_none or parameter.grad is None else torch.zeros_like(parameter.grad)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        group = self.param_groups[0]
+        with torch.no_grad():
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    change = parameter.grad + group["weight_decay"] * parameter
+                    earlier = self.state.get(parameter)
+                    self.state[parameter] = change if earlier is None else group["momentum"] * earlier + change
+                    parameter -= group["lr"] * self.state[parameter]
+        return loss
+
+
+def sgd(model: nn.Module, lr: float = 0.1, momentum: float = 0.0, decay: float = 0.0) -> Sgd:
+    return Sgd(model.parameters(), lr, momentum, decay)
+
+
+def generator(seed: int) -> torch.Generator:
+    """A generator that goes on from call to call (a `Stream` starts anew in each)."""
+    return torch.Generator().manual_seed(seed)
 
 
 MAKERS: dict[str, Callable[..., object]] = {
-    "bigram": Bigram,
-    "scripted": Scripted,
-    "linear": Linear,
-    "identity": lambda: nn.Identity(),
-    "optimizer": optimizer,
+    "known_logits": KnownLogits,
+    "causal_model": causal_model,
+    "cycle_model": cycle_model,
+    "sgd": sgd,
+    "generator": generator,
+    "identity": nn.Identity,
 }

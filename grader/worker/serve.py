@@ -91,6 +91,7 @@ class Interpreter:
         random.seed(request.seed)
         with torch.set_grad_enabled(request.grad), observation.recording(), _watching(kernel, request.spoil):
             value = target(*args, **kwargs)
+            grad_mode = torch.is_grad_enabled()
         torch.set_grad_enabled(True)
         gradients = self._gradients(value, request.cotangent, leaves, module) if wants_gradients else None
         return wire.Answer(
@@ -101,6 +102,7 @@ class Interpreter:
             allocations=observation.allocations,
             flow=observation.flow,
             kernel=kernel,
+            grad_mode=grad_mode,
         )
 
     def _parameters(self, request: wire.Parameters) -> wire.Reply:
