@@ -65,15 +65,43 @@ def report(properties: list[PropertyResult], verdict: Verdict, lang: str = "en",
 
 
 STATEMENTS = {
-    "mask_values": (10, "causal_mask(T) lets position t attend to 0 .. t and to nothing after.", "causal_mask(T) 允许位置 t 关注 0 到 t，不能关注之后的位置。"),
-    "padding_hides_pads": (10, "padding_mask is False exactly where the id is pad_id.", "padding_mask 只在 id 等于 pad_id 的位置为 False。"),
-    "rows_sum_to_one": (10, "The weights of each row sum to 1 over the allowed keys and are exactly 0 elsewhere.", "每一行的权重在允许的键上之和为 1，在其他键上恰好为 0。"),
-    "values": (20, "The output equals softmax over the allowed keys times v.", "输出等于在允许的键上做 softmax 后乘以 v。"),
-    "past_ignores_future": (20, "Changing the keys and values after position t leaves the outputs up to t as they were.", "改变位置 t 之后的键和值，位置 t 及之前的输出不变。"),
-    "blocked_rows_are_zero": (10, "A row with no allowed key gives all zeros, never NaN.", "没有允许的键的行得到全零，绝不是 NaN。"),
-    "half_precision_stays_finite": (10, "float16 and bfloat16 inputs give finite outputs of the same dtype.", "float16 和 bfloat16 输入得到同类型的有限输出。"),
+    "mask_values": (
+        10,
+        "causal_mask(T) lets position t attend to 0 .. t and to nothing after.",
+        "causal_mask(T) 允许位置 t 关注 0 到 t，不能关注之后的位置。",
+    ),
+    "padding_hides_pads": (
+        10,
+        "padding_mask is False exactly where the id is pad_id.",
+        "padding_mask 只在 id 等于 pad_id 的位置为 False。",
+    ),
+    "rows_sum_to_one": (
+        10,
+        "The weights of each row sum to 1 over the allowed keys and are exactly 0 elsewhere.",
+        "每一行的权重在允许的键上之和为 1，在其他键上恰好为 0。",
+    ),
+    "values": (
+        20,
+        "The output equals softmax over the allowed keys times v.",
+        "输出等于在允许的键上做 softmax 后乘以 v。",
+    ),
+    "past_ignores_future": (
+        20,
+        "Changing the keys and values after position t leaves the outputs up to t as they were.",
+        "改变位置 t 之后的键和值，位置 t 及之前的输出不变。",
+    ),
+    "blocked_rows_are_zero": (
+        10,
+        "A row with no allowed key gives all zeros, never NaN.",
+        "没有允许的键的行得到全零，绝不是 NaN。",
+    ),
+    "half_precision_stays_finite": (
+        10,
+        "float16 and bfloat16 inputs give finite outputs of the same dtype.",
+        "float16 和 bfloat16 输入得到同类型的有限输出。",
+    ),
     "gradients": (10, "The gradients of q, k and v equal those of the definition.", "q、k、v 的梯度与定义一致。"),
-}  # fmt: skip
+}
 
 
 def result(name: str, verdict: Verdict = Verdict.PASSED, lang: str = "en", **fields: object) -> PropertyResult:
@@ -128,14 +156,40 @@ def off_by_one(lang: str = "en") -> Report:
     output_example = Counterexample(
         {"B": 1, "H": 1, "T": 2, "D": 3, "E": 2},
         [
-            TensorView("out", "got", "float32", [1, 1, 2, 2], [[[["0", "0"], ["1.17", "-0.44"]]]], [0, 0, 0, 0], axes_v),
-            TensorView("out", "want", "float32", [1, 1, 2, 2], [[[["1.17", "-0.44"], ["0.254", "0.698"]]]], [0, 0, 0, 0], axes_v),
-            TensorView("q", "input", "float32", [1, 1, 2, 3], [[[["0.51", "-1.26", "0.88"], ["1.04", "0.33", "-0.47"]]]], None, axes_q),
-            TensorView("k", "input", "float32", [1, 1, 2, 3], [[[["-0.72", "0.19", "1.35"], ["0.64", "-0.95", "0.28"]]]], None, axes_q),
+            TensorView(
+                "out", "got", "float32", [1, 1, 2, 2], [[[["0", "0"], ["1.17", "-0.44"]]]], [0, 0, 0, 0], axes_v
+            ),
+            TensorView(
+                "out",
+                "want",
+                "float32",
+                [1, 1, 2, 2],
+                [[[["1.17", "-0.44"], ["0.254", "0.698"]]]],
+                [0, 0, 0, 0],
+                axes_v,
+            ),
+            TensorView(
+                "q",
+                "input",
+                "float32",
+                [1, 1, 2, 3],
+                [[[["0.51", "-1.26", "0.88"], ["1.04", "0.33", "-0.47"]]]],
+                None,
+                axes_q,
+            ),
+            TensorView(
+                "k",
+                "input",
+                "float32",
+                [1, 1, 2, 3],
+                [[[["-0.72", "0.19", "1.35"], ["0.64", "-0.95", "0.28"]]]],
+                None,
+                axes_q,
+            ),
             TensorView("v", "input", "float32", [1, 1, 2, 2], [[[["1.17", "-0.44"], ["-0.83", "2.05"]]]], None, axes_v),
         ],
         OUTPUT_CODE,
-    )  # fmt: skip
+    )
     failed = {
         "mask_values": {
             "message": "位置 [0, 0] 应为 True，得到 False" if zh else "expected True at [0, 0], got False",
@@ -173,9 +227,7 @@ def off_by_one(lang: str = "en") -> Report:
         )
     )
     step = "看一个提示：grade hint ex04" if zh else "A hint is at hand: grade hint ex04"
-    return report(
-        results, Verdict.FAILED, lang, mistakes=[diagnosis.name], diagnoses=[diagnosis], next_step=step
-    )  # fmt: skip
+    return report(results, Verdict.FAILED, lang, mistakes=[diagnosis.name], diagnoses=[diagnosis], next_step=step)
 
 
 def raised(lang: str = "en") -> Report:
@@ -231,7 +283,7 @@ def ended(verdict: Verdict, lang: str = "en") -> Report:
 
 HOSTILE = [
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
+    '"><img src=x onerror=alert(1)>',
     "</style></script><svg onload=alert(1)>",
     "{{ 7 * 7 }} {% raw %} {0} {x!r} %s $(id) `id`",
     "\x1b[2J\x1b[31mPASSED\x1b]0;title\x07\x9b31m\r\x08\x7f",
@@ -244,7 +296,7 @@ HOSTILE = [
     "::error file=x::no\n##[error]no\n<?xml version='1.0'?><!DOCTYPE x [<!ENTITY e 'e'>]>",
     "javascript:alert(1)",
     "',\"=1+1;--",
-]  # fmt: skip
+]
 
 
 def hostile(lang: str = "en") -> Report:
@@ -271,7 +323,7 @@ def hostile(lang: str = "en") -> Report:
             counterexample=example,
             location=Location(text, 2, text, 1, [*HOSTILE, text]),
         )
-        for name, verdict, text in zip(STATEMENTS, list(Verdict)[1:], HOSTILE)
+        for name, verdict, text in zip(STATEMENTS, list(Verdict)[1:], HOSTILE, strict=False)
     ]
     return report(
         trouble,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def _page(report: Report) -> str:
             place=lambda location: place(location, lang),
             letter=lambda letter: text(f"report.letter.{letter}", lang) if has(f"report.letter.{letter}") else "",
             explained=_explained(report.properties, lang),
+            strip=_strip(report.properties),
         )
     )
 
@@ -71,9 +73,21 @@ def _explained(results: list[PropertyResult], lang: str) -> set[str]:
     return names
 
 
+def _strip(results: list[PropertyResult]) -> list[dict[str, Any]]:
+    """The properties as blocks of a bar of width 1000, each as wide as its points."""
+    whole = sum(result.max_points for result in results) or 1.0
+    blocks, at = [], 0.0
+    for result in results:
+        wide = 1000 * result.max_points / whole
+        blocks.append({"x": f"{at:.1f}", "width": f"{max(wide - 4, 1):.1f}", "tone": TONES.get(result.verdict, "bad")})
+        at += wide
+    return blocks
+
+
 def policy(style: str, script: str) -> str:
     """A Content-Security-Policy that runs exactly our style and our script, and loads nothing."""
-    return f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    ours = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    return f"default-src 'none'; {ours}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(source: str) -> str:
@@ -114,8 +128,10 @@ def _figure(
         "kind": view.role,
         "name": view.name,
         "dtype": view.dtype,
-        "shape": view.shape,
-        "axes": view.axes or [],
+        "shape": ", ".join(
+            f"{axis}={size}" if axis else str(size)
+            for axis, size in zip_longest((view.axes or [])[: len(view.shape)], view.shape)
+        ),
         "known": view.values is not None,
         "all_pages": page_count(view),
         "pages": [
