@@ -1,0 +1,389 @@
+"""ex05: a norm that looks at one vector at a time, and a residual path that nothing touches."""
+
+import torch
+
+from grader.properties import (
+    Choice,
+    Float,
+    Index,
+    Seed,
+    Size,
+    avoids,
+    count,
+    depends,
+    dtype,
+    equal,
+    exactly,
+    finite,
+    given_weights,
+    gradients,
+    holds,
+    inputs_unchanged,
+    prop,
+    shape,
+)
+
+SURELY = 6.2  # standard deviations: a right dropout goes beyond them once in a billion
+
+
+def fill(module, weights):
+    """Write weights by name, in place, and say which name or shape is in the way."""
+    problem = module.write(weights) or {"missing": [], "shapes": {}}
+    holds(not problem["missing"], "missing_parameter", names=", ".join(problem["missing"]))
+    holds(not problem["shapes"], "wrong_parameter_shape", shapes=str(problem["shapes"]))
+
+
+def twins(mine, exact, seed, *args, **options):
+    """A module of the submission and one of the reference, with the same weights in both."""
+    module, twin = mine(*args, **options), exact(*args, **options)
+    weights = given_weights(twin, seed)
+    fill(module, weights)
+    fill(twin, weights)
+    return module, twin
+
+
+def random_like(x, seed):
+    return torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+
+
+def with_quiet_rows(x):
+    """x with one vector of tiny variance and one of zeros."""
+    quiet = x.clone()
+    quiet[0, 0] *= 0.003
+    quiet[1, 1] = 0.0
+    return quiet
+
+
+@prop(points=4, cases=3)
+def shape_stays(LayerNorm, FeedForward, PreNormBlock, x: Float["B T C"], hidden: Size["F"]):
+    """What comes out has the shape of what went in, also for one row or one position; the norm takes any leading axes."""
+    dim = x.shape[-1]
+    norm, ffn, block = LayerNorm(dim), FeedForward(dim, hidden), PreNormBlock(dim, hidden)
+    for given in (x, x[:1], x[:, :1]):
+        shape(norm(given), given.shape, what="LayerNorm")
+        shape(ffn(given), given.shape, what="FeedForward")
+        shape(block(given), given.shape, what="PreNormBlock")
+    for given in (x[0, 0], x[0], x[None]):
+        shape(norm(given), given.shape, what="LayerNorm")
+
+
+@prop(points=4, cases=2)
+def norm_starts_neutral(LayerNorm, PreNormBlock, dim: Size["C"], hidden: Size["F"]):
+    """A new norm changes nothing after standardizing: its weight is all ones, its bias all zeros."""
+    for module, prefix in ((LayerNorm(dim), ""), (LayerNorm(dim, eps=0.1), ""), (PreNormBlock(dim, hidden), "norm.")):
+        start = module.parameters()
+        missing = [name for name in (f"{prefix}weight", f"{prefix}bias") if name not in start]
+        holds(not missing, "missing_parameter", names=", ".join(missing))
+        exactly(start[f"{prefix}weight"].value, torch.ones(dim), what=f"{prefix}weight")
+        exactly(start[f"{prefix}bias"].value, torch.zeros(dim), what=f"{prefix}bias")
+
+
+@prop(points=7)
+def norm_standardizes_each_vector(LayerNorm, x: Float["B T C", 3.0]):
+    """Before the affine part (weight 1, bias 0), every vector has mean 0 and biased variance 1 along the last axis."""
+    dim = x.shape[-1]
+    norm = LayerNorm(dim)
+    fill(norm, {"weight": torch.ones(dim), "bias": torch.zeros(dim)})
+    for given in (x + 2.0, x[0], x[None]):
+        out = norm(given)
+        shape(out, given.shape)
+        equal(out.double().mean(-1), torch.zeros(given.shape[:-1]), zero=True, what="LayerNorm(x).mean(-1)")
+        equal(out.double().var(-1, correction=0), torch.ones(given.shape[:-1]), what="LayerNorm(x).var(-1)")
+
+
+@prop(points=8)
+def norm_has_the_right_values(LayerNorm, reference, x: Float["B T C"], y: Float["B T C", 5.0], seed: Seed):
+    """The standardized vector is multiplied by weight, then bias is added: in train and eval mode, for any leading axes."""
+    dim = x.shape[-1]
+    norm, exact = twins(LayerNorm, reference.LayerNorm, seed, dim)
+    other, exact_other = twins(LayerNorm, reference.LayerNorm, seed + 1, dim)
+    for given in (x, y + 3.0, y[0], y[0, 0], torch.stack([x, y])):
+        equal(norm(given), exact(given))
+    equal(other(x), exact_other(x), what="a second LayerNorm")
+    norm.eval()
+    equal(norm(y), exact(y), what="LayerNorm in eval mode")
+    equal(norm.without_grad(x), exact(x), what="LayerNorm under no_grad")
+
+
+@prop(points=6)
+def eps_stands_inside_the_root(LayerNorm, reference, x: Float["B T C"], seed: Seed, eps: Choice[0.5, 0.02, 1e-3]):
+    """Vectors of small variance are divided by sqrt(variance + eps), with the eps of the constructor, 1e-5 by default."""
+    dim = x.shape[-1]
+    usual, exact_usual = twins(LayerNorm, reference.LayerNorm, seed, dim)
+    named, exact_named = twins(LayerNorm, reference.LayerNorm, seed, dim, eps=eps)
+    placed, exact_placed = twins(LayerNorm, reference.LayerNorm, seed, dim, eps)
+    for scale in (0.003, 0.001, 0.0):
+        equal(usual(x * scale), exact_usual(x * scale), what="LayerNorm(dim)")
+    scale = eps**0.5
+    equal(named(x * scale), exact_named(x * scale), what=f"LayerNorm(dim, eps={eps:g})")
+    equal(placed(x * scale), exact_placed(x * scale), what=f"LayerNorm(dim, {eps:g})")
+    tiny, cotangent = with_quiet_rows(x * 0.003), random_like(x, seed)
+    gradients(usual.gradients(tiny, cotangent=cotangent), exact_usual.gradients(tiny, cotangent=cotangent))
+
+
+@prop(points=8)
+def feed_forward_has_the_right_values(
+    FeedForward, reference, x: Float["B T C"], y: Float["B T C", 3.0], hidden: Size["F"], seed: Seed
+):
+    """The output is down(gelu(up(x))), the same in train and in eval mode as long as dropout is 0."""
+    dim = x.shape[-1]
+    ffn, exact = twins(FeedForward, reference.FeedForward, seed, dim, hidden)
+    other, exact_other = twins(FeedForward, reference.FeedForward, seed + 1, dim, hidden)
+    equal(ffn(x), exact(x))
+    equal(ffn(y), exact(y))
+    equal(other(x), exact_other(x), what="a second FeedForward")
+    ffn.eval()
+    equal(ffn(x), exact(x), what="FeedForward in eval mode")
+    equal(ffn.without_grad(y), exact(y), what="FeedForward under no_grad")
+
+
+@prop(points=5, cases=3, sizes={"F": (60, 70)})
+def gelu_is_the_exact_one(
+    FeedForward, reference, x: Float["B T C"], hidden: Size["F"], at: Choice[-2.7, -1.5, -3.0], seed: Seed
+):
+    """The activation is the GELU with the error function: over many hidden units its tanh form is visibly off."""
+    dim = x.shape[-1]
+    ffn, exact = FeedForward(dim, hidden), reference.FeedForward(dim, hidden)
+    weights = given_weights(exact, seed) | {
+        "up.weight": torch.zeros(hidden, dim),
+        "up.bias": torch.full((hidden,), at),
+        "down.weight": torch.ones(dim, hidden),
+    }
+    fill(ffn, weights)
+    fill(exact, weights)
+    equal(ffn(x), exact(x))
+
+
+@prop(points=10)
+def block_has_the_right_values(
+    PreNormBlock, reference, x: Float["B T C"], y: Float["B T C", 3.0], hidden: Size["F"], seed: Seed
+):
+    """The output is x + ffn(norm(x)), with the norm's default eps and the unnormalised x in the sum."""
+    dim = x.shape[-1]
+    block, exact = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden)
+    other, exact_other = twins(PreNormBlock, reference.PreNormBlock, seed + 1, dim, hidden, 0.4)
+    equal(block(x), exact(x))
+    equal(block(with_quiet_rows(y)), exact(with_quiet_rows(y)))
+    other.eval()
+    exact_other.eval()
+    equal(other(x), exact_other(x), what="a second PreNormBlock, in eval mode")
+    block.eval()
+    equal(block(y), exact(y), what="PreNormBlock in eval mode")
+    equal(block.without_grad(x), exact(x), what="PreNormBlock under no_grad")
+
+
+@prop(points=8)
+def zeroed_sublayer_returns_the_input(
+    PreNormBlock, reference, x: Float["B T C", 2.0], hidden: Size["F"], seed: Seed, dropout: Choice[0.0, 0.5]
+):
+    """With all weights of the feed-forward at zero, the block returns its input exactly: the residual path is bare."""
+    dim = x.shape[-1]
+    block, exact = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, dropout)
+    weights = given_weights(exact, seed)
+    fill(block, {name: torch.zeros_like(weights[name]) for name in ("ffn.down.weight", "ffn.down.bias")})
+    exactly(block(x), x, what="block(x) in train mode")
+    fill(block, {name: torch.zeros_like(value) for name, value in weights.items() if name.startswith("ffn.")})
+    block.eval()
+    exactly(block(x), x, what="block(x) in eval mode")
+
+
+@prop(points=4)
+def shift_passes_through(
+    PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], c: Choice[10.0, -3.0, 0.5], seed: Seed
+):
+    """Adding a constant to every number of x adds the same constant to the output: block(x + c) == block(x) + c."""
+    block, _ = twins(PreNormBlock, reference.PreNormBlock, seed, x.shape[-1], hidden)
+    plain = block(x)
+    shape(plain, x.shape)
+    finite(plain)
+    equal(block(x + c), plain.double() + c, what=f"block(x + {c:g})")
+
+
+@prop(points=5)
+def positions_are_independent(
+    LayerNorm,
+    FeedForward,
+    PreNormBlock,
+    reference,
+    x: Float["B T C"],
+    y: Float["C", 3.0],
+    hidden: Size["F"],
+    b: Index["B"],
+    t: Index["T"],
+    seed: Seed,
+):
+    """Changing one vector changes the output there, and nowhere else: not at other positions, not in other rows."""
+    dim = x.shape[-1]
+    changed = x.clone()
+    changed[b, t] = y
+    elsewhere = torch.ones(x.shape[:-1], dtype=torch.bool)
+    elsewhere[b, t] = False
+    for name, cls, exact, sizes in (
+        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
+        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    ):
+        module, _ = twins(cls, exact, seed, *sizes)
+        before, after = module(x), module(changed)
+        shape(before, x.shape, what=name)
+        finite(before, what=name)
+        equal(after[elsewhere], before[elsewhere], tol=1e-5, what=f"{name} elsewhere")
+        depends(after[b, t], before[b, t], what=f"{name} there")
+
+
+@prop(points=5, cases=3)
+def input_stays_as_it_was(
+    LayerNorm, FeedForward, PreNormBlock, reference, x: Float["T B C"], hidden: Size["F"], seed: Seed
+):
+    """x may be any tensor (transposed, expanded, one that wants a gradient), and it keeps its values."""
+    dim = x.shape[-1]
+    transposed = x.transpose(0, 1)
+    expanded = x[:, :1].expand(x.shape)
+    strided = torch.stack([x, -x], dim=-1)[..., 0]
+    for name, cls, exact, sizes in (
+        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
+        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    ):
+        module, twin = twins(cls, exact, seed, *sizes)
+        for given in (x, transposed, expanded, strided, x.clone().requires_grad_()):
+            equal(inputs_unchanged(module, given).value, twin(given), what=name)
+        module.eval()
+        equal(inputs_unchanged(module, x).value, twin(x), what=f"{name} in eval mode")
+
+
+@prop(points=6, cases=3)
+def dropout_acts_in_training_only(
+    FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], p: Choice[0.5, 0.3], seed: Seed
+):
+    """Dropout is on at first, off after eval(), on again after train(); with the default of 0 it never acts."""
+    dim = x.shape[-1]
+    for name, cls, exact in (
+        ("FeedForward", FeedForward, reference.FeedForward),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock),
+    ):
+        module, twin = twins(cls, exact, seed, dim, hidden, dropout=p)
+        twin.eval()
+        plain = twin(x)
+        depends(module(x), plain, by=0.05, what=f"{name} in train mode")
+        for _ in range(2):
+            module.eval()
+            equal(module(x), plain, what=f"{name} in eval mode")
+            equal(module.without_grad(x), plain, what=f"{name} in eval mode")
+            module.train()
+            depends(module(x), plain, by=0.05, what=f"{name} in train mode again")
+        for default in (cls(dim, hidden), cls(dim, hidden, 0.0)):
+            fill(default, given_weights(twin, seed))
+            equal(default(x), plain, what=f"{name} with dropout 0 in train mode")
+
+
+@prop(points=5, cases=3, sizes={"B": (11, 13), "T": (30, 34)})
+def dropout_comes_last_and_keeps_the_mean(
+    FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], p: Choice[0.2, 0.6, 0.4], seed: Seed
+):
+    """In train mode each element of the feed-forward's result is 0 with probability dropout, else divided by 1 - dropout."""
+    dim = x.shape[-1]
+    cotangent = random_like(x, seed)
+    ffn, exact = twins(FeedForward, reference.FeedForward, seed, dim, hidden, p)
+    exact.eval()
+    plain = exact(x)
+    got = ffn.gradients(x, cotangent=cotangent)
+    shape(got.value, x.shape)
+    kept = _kept(got.value, plain, p)
+    kept_then = _kept(ffn(x), plain, p)
+    holds(bool((kept != kept_then).any()), "same_every_time")
+    equal(got.parameters.get("down.bias"), (cotangent * kept / (1 - p)).sum((0, 1)), what="down.bias.grad")
+
+    block, exact_block = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, p)
+    exact_block.eval()
+    out = block(x)
+    shape(out, x.shape)
+    _kept(out.double() - x, exact_block(x) - x, p)
+
+
+def _kept(got, plain, p):
+    """Which elements were kept. They, and the others, are what dropout makes of `plain`, and the draws are independent."""
+    plain = plain.double()
+    kept = (got.double() - plain / (1 - p)).abs() < got.double().abs()
+    equal(got, torch.where(kept, plain / (1 - p), 0.0), what="each element, dropped or kept")
+    told = plain.abs() > 0.01  # a tiny number is like zero
+    share = float((~kept)[told].double().mean())
+    slack = SURELY * (p * (1 - p) / int(told.sum())) ** 0.5
+    holds(abs(share - p) <= slack, "dropped_share", share=f"{share:.3f}", p=f"{p:g}")
+    for axis in range(3):
+        first = kept.narrow(axis, 0, 1)
+        holds(bool(((kept != first) & told).any()), "dropped_together", axis="BTC"[axis])
+    return kept
+
+
+@prop(points=6)
+def gradients_are_right(
+    LayerNorm, FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], seed: Seed
+):
+    """The gradients at the input and at every parameter are right, in train and in eval mode."""
+    dim = x.shape[-1]
+    cotangent = random_like(x, seed)
+    for cls, exact, sizes in (
+        (LayerNorm, reference.LayerNorm, (dim,)),
+        (FeedForward, reference.FeedForward, (dim, hidden)),
+        (PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    ):
+        module, twin = twins(cls, exact, seed, *sizes)
+        want = twin.gradients(x, cotangent=cotangent)
+        gradients(module.gradients(x, cotangent=cotangent), want)
+        module.eval()
+        gradients(module.gradients(x, cotangent=cotangent), want)
+
+
+@prop(points=4, cases=2)
+def parameters_are_counted(LayerNorm, FeedForward, PreNormBlock, dim: Size["C"], hidden: Size["F"]):
+    """The norm has 2C parameters, the feed-forward 2CF + F + C, the block their sum; two modules share none."""
+    norm, ffn = 2 * dim, 2 * dim * hidden + hidden + dim
+    count(_count(LayerNorm(dim)), norm, what="LayerNorm(C): number of parameters")
+    count(_count(FeedForward(dim, hidden)), ffn, what="FeedForward(C, F): number of parameters")
+    count(_count(PreNormBlock(dim, hidden, 0.1)), norm + ffn, what="PreNormBlock(C, F): number of parameters")
+
+
+def _count(module):
+    """Parameters that learn, shared ones once."""
+    mine = [p for p in module.parameters().values() if p.same_as is None]
+    holds(all(p.requires_grad for p in mine), "frozen_parameter")
+    return sum(p.value.numel() for p in mine)
+
+
+@prop(points=3, cases=1)
+def written_by_hand(LayerNorm, FeedForward, PreNormBlock, forbidden, x: Float["B T C"], hidden: Size["F"]):
+    """No layer norm of the library runs, in any of the three classes, under any name."""
+    dim = x.shape[-1]
+    for module in (LayerNorm(dim), FeedForward(dim, hidden), PreNormBlock(dim, hidden, 0.1)):
+        avoids(module.effects(x), forbidden)
+        module.eval()
+        avoids(module.effects(x), forbidden)
+    norm = LayerNorm(dim)
+    for given in (x[0, 0], x[0], x[None]):
+        avoids(norm.effects(given), forbidden)
+
+
+@prop(points=2, cases=2)
+def dtype_stays(
+    LayerNorm,
+    FeedForward,
+    PreNormBlock,
+    reference,
+    x: Float["B T C"],
+    hidden: Size["F"],
+    seed: Seed,
+    kind: Choice[torch.float64, torch.bfloat16, torch.float16],
+):
+    """A module converted to another dtype answers in that dtype, with the right values as far as that dtype has them."""
+    dim = x.shape[-1]
+    for name, cls, exact, sizes in (
+        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
+        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    ):
+        module, twin = twins(cls, exact, seed, *sizes)
+        module.method("to")(kind)
+        out = module(x.to(kind))
+        dtype(out, kind, what=name)
+        equal(out, twin(x), tol=1e-4 if kind is torch.float64 else 0.05, what=name)
