@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -377,7 +378,7 @@ def show(report: Report, wanted: Sequence[tuple[str, str]]) -> None:
     if any(file == "-" for _, file in files):
         return
     page = next((file for kind, file in files if kind == "html"), "")
-    options = options_for(sys.stdout, os.environ, click.get_terminal_size()[0])
+    options = options_for(sys.stdout, os.environ, shutil.get_terminal_size()[0])
     shown = page.replace("{exercise}", report.exercise.split("_")[0])
     click.echo(render(report, saved_at=shown, **options), nl=False, color=True)
 
@@ -511,6 +512,7 @@ def selftest(exercises: tuple[str, ...], course_folder: str | None) -> int:
 
 
 @cli.group("author", cls=click.Group)
+@lang_option
 def author() -> None: ...
 
 

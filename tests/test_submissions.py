@@ -77,8 +77,9 @@ def test_the_label_is_what_a_person_would_type(read, here):
 @pytest.mark.parametrize(
     "name",
     [
-        "ex02.py", "ex2.py", "ex02_causal_mask (1).py", "ex02_causal_mask-1.py", "Ex02_Causal_Mask.py", "causal_mask.py",
-        "ex02_causalmask.py", "ex02_causal_mask_final.py", "EX02-causal-mask copy.py", "2.py", "exercise2.py",
+        "ex02.py", "ex2.py", "ex02_causal_mask (1).py", "ex02_causal_mask-1.py", "Ex02_Causal_Mask.py",
+        "causal_mask.py", "ex02_causalmask.py", "ex02_causal_mask_final.py", "EX02-causal-mask copy.py", "2.py",
+        "exercise2.py",
     ],
 )  # fmt: skip
 def test_nearly_the_right_name_is_taken_with_a_note(read, here, name):

@@ -1,0 +1,446 @@
+"""The command line: what it prints, what it writes, how it exits."""
+
+import collections
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paper_course import REFERENCES, write_course
+
+from grader import __version__, cli, grading
+from grader.results import PropertyResult, Report, Verdict
+from grader.submissions import Problem
+
+SLUG = "ex02_causal_mask"
+RIGHT = REFERENCES[SLUG].replace("    # BEGIN SOLUTION\n", "").replace("    # END SOLUTION\n", "")
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory):
+    return write_course(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture
+def grade(course, tmp_path, monkeypatch, capsys):
+    """Runs `grade WORDS` in an empty folder; answers exit code and what was printed to stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRADE_COURSE", str(course.folder))
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.delenv("GRADE_LANG", raising=False)
+    monkeypatch.setattr(grading, "grade", pretend)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+def pretend(exercise, submission, *, lang="en", isolation="best", select=""):
+    """A grade that trusts: the reference's text passes, "fault" is a fault of ours, all else fails."""
+    verdict = Verdict.FAILED
+    if isinstance(submission, Problem):
+        verdict = submission.verdict
+    elif "fault" in submission.files[submission.main]:
+        verdict = Verdict.GRADER_ERROR
+    elif "NotImplementedError" not in submission.files[submission.main]:
+        verdict = Verdict.PASSED
+    chosen = [name for name in ("shape", "value") if not select or select in name]
+    passed = verdict is Verdict.PASSED
+    rows = [PropertyResult(name, verdict, 50.0 * passed, 50.0, f"The {name} is right.") for name in chosen]
+    message = submission.sentence(lang) if isinstance(submission, Problem) else ""
+    points = 50.0 * len(rows)
+    title = exercise.title(lang)
+    score = points * passed
+    return Report(exercise.slug, title, submission.label, score, points, verdict, rows, message=message, lang=lang)
+
+
+def put(name, content=RIGHT):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+# ---- grading
+
+
+def test_all_passed_is_0(grade):
+    put(f"{SLUG}.py")
+    code, out, err = grade("ex02")
+    assert (code, err) == (0, "")
+    assert "100 / 100" in out
+
+
+def test_not_all_passed_is_1(grade):
+    put(f"{SLUG}.py", RIGHT + "NotImplementedError\n")
+    assert grade("ex02")[0] == 1
+
+
+def test_a_syntax_error_is_1_and_shows_the_line(grade):
+    put(f"{SLUG}.py", "def f(:\n")
+    code, out, _ = grade("ex02")
+    assert code == 1
+    assert "def f(:" in out
+
+
+def test_our_own_fault_is_3(grade):
+    put(f"{SLUG}.py", RIGHT + "fault = 1\n")
+    assert grade("ex02")[0] == 3
+
+
+def test_nothing_found_is_2_and_says_what_was_expected(grade):
+    code, out, _ = grade("ex02")
+    assert code == 2
+    assert f"{SLUG}.py is not in" in out
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_an_unknown_exercise_is_2(grade, lang):
+    code, out, err = grade("casual_mask", "--lang", lang)
+    assert (code, out) == (2, "")
+    assert SLUG in err
+    assert ("你是想" in err) is (lang == "zh")
+
+
+def test_a_path_may_be_a_file_or_a_folder(grade):
+    path = put(f"elsewhere/{SLUG}.py")
+    assert grade("ex02", path)[0] == 0
+    assert grade("ex02", path.parent)[0] == 0
+    assert grade("ex02", "nowhere")[0] == 2
+
+
+def test_a_folder_may_be_reached_by_a_link(grade):
+    put(f"elsewhere/{SLUG}.py")
+    Path("link").symlink_to("elsewhere")
+    assert grade("ex02", "link")[0] == 0
+
+
+def test_only_some_properties(grade):
+    put(f"{SLUG}.py")
+    assert "value" not in grade("ex02", "-k", "shape")[1]
+    code, _, err = grade("ex02", "-k", "nonsense")
+    assert code == 2
+    assert "nonsense" in err
+
+
+def test_an_exception_of_ours_is_a_sentence_and_a_file(grade, monkeypatch):
+    put(f"{SLUG}.py")
+    monkeypatch.setattr(grading, "grade", lambda *args, **kwargs: 1 / 0)
+    code, out, err = grade("ex02")
+    assert code == 3
+    assert "Traceback" not in out + err
+    assert "costs you nothing" in err
+    details = Path(err.rsplit(" in ", 1)[1].strip().rstrip("."))
+    assert "ZeroDivisionError" in details.read_text(encoding="utf-8")
+    details.unlink()
+
+
+def test_a_defect_of_the_course_is_3(grade, course, tmp_path, monkeypatch):
+    shutil.copytree(course.folder, tmp_path / "broken")
+    (tmp_path / "broken/exercises" / SLUG / "exercise.toml").write_text("[", encoding="utf-8")
+    monkeypatch.setenv("GRADE_COURSE", str(tmp_path / "broken"))
+    put(f"{SLUG}.py")
+    code, _, err = grade("ex02")
+    assert code == 3
+    assert "exercise.toml" in err
+
+
+def test_isolation_that_cannot_be_had_is_4(grade, monkeypatch):
+    class Unavailable(Exception):
+        pass
+
+    def refuse(*args, **kwargs):
+        raise Unavailable("no isolation here")
+
+    put(f"{SLUG}.py")
+    monkeypatch.setattr(grading, "grade", refuse)
+    assert grade("ex02", "--isolation", "require") == (4, "", "no isolation here\n")
+
+
+def test_another_course_by_option(grade, course, monkeypatch):
+    monkeypatch.delenv("GRADE_COURSE")
+    put(f"{SLUG}.py")
+    assert grade("ex02", "--course", course.folder)[0] == 0
+    code, _, err = grade("ex02", "--course", ".")
+    assert code == 2
+    assert "GRADE_COURSE" in err
+
+
+# ---- reports
+
+
+def test_a_page_is_written_and_its_path_told(grade):
+    put(f"{SLUG}.py")
+    assert "grade-reports/ex02.html" in grade("ex02")[1]
+    assert Path("grade-reports/ex02.html").read_text(encoding="utf-8").startswith("<!")
+    assert sorted(path.name for path in Path().iterdir()) == [f"{SLUG}.py", "grade-reports"]
+
+
+def test_reports_are_written_where_they_are_asked_for(grade):
+    put(f"{SLUG}.py")
+    code, out, _ = grade("ex02", "--report", "json:out/r.json", "--report", "html:r.html")
+    assert code == 0
+    assert "r.html" in out
+    assert json.loads(Path("out/r.json").read_text(encoding="utf-8"))["score"] == 100
+    assert not Path("grade-reports").exists()
+
+
+def test_a_report_to_the_screen_is_all_that_is_printed(grade):
+    put(f"{SLUG}.py")
+    assert json.loads(grade("ex02", "--report", "json:-")[1])["verdict"] == "passed"
+
+
+@pytest.mark.parametrize("word", ["html", "html:", "pdf:out.pdf", ":x"])
+def test_a_report_of_no_known_form_is_refused(grade, word):
+    put(f"{SLUG}.py")
+    code, out, err = grade("ex02", "--report", word)
+    assert (code, out) == (2, "")
+    assert "json" in err
+
+
+def test_a_report_that_cannot_be_written_is_a_sentence(grade):
+    put(f"{SLUG}.py")
+    put("taken", "a file")
+    code, _, err = grade("ex02", "--report", "json:taken/r.json")
+    assert code == 2
+    assert "taken/r.json" in err
+
+
+def test_a_missing_submission_has_a_report_too(grade):
+    assert grade("ex02", "--report", "json:r.json")[0] == 2
+    assert json.loads(Path("r.json").read_text(encoding="utf-8"))["verdict"] == "missing"
+
+
+# ---- all, and where the learner stands
+
+
+def test_all_grades_what_is_there(grade):
+    put(f"{SLUG}/{SLUG}.py")
+    put("ex10_training/ex10_training.py", REFERENCES["ex10_training"] + "NotImplementedError\n")
+    code, out, _ = grade("all", "--report", "json:out/{exercise}.json")
+    assert code == 1
+    assert out.count("/ 100") == 2
+    assert sorted(path.name for path in Path("out").iterdir()) == ["ex02.json", "ex10.json"]
+
+
+def test_all_with_nothing_there_is_2(grade):
+    code, _, err = grade("all")
+    assert code == 2
+    assert "grade init" in err
+
+
+def test_all_needs_a_place_for_the_exercise(grade):
+    assert "{exercise}" in grade("all", "--report", "json:r.json")[2]
+
+
+def test_standing_shows_scores_and_what_comes_next(grade):
+    assert grade("init", "mine")[0] == 0
+    os.chdir("mine")
+    put("ex01_double/ex01_double.py", REFERENCES["ex01_double"])
+    code, out, _ = grade()
+    assert code == 1
+    assert "✓ ex01_double" in out
+    assert "100 / 100" in out
+    assert out.count("not begun") == 2
+    assert "Next: ex02" in out
+
+
+def test_standing_in_an_empty_folder_shows_how_to_begin(grade):
+    code, out, _ = grade()
+    assert code == 2
+    assert "grade init" in out
+
+
+def test_standing_at_the_end(grade):
+    for slug, reference in REFERENCES.items():
+        put(f"{slug}.py", reference)
+    code, out, _ = grade()
+    assert code == 0
+    assert "passed every exercise" in out
+
+
+def test_watch_grades_what_was_saved(grade, monkeypatch):
+    put(f"{SLUG}.py", "x = 1\n")
+
+    def saves(path):
+        yield  # nothing has changed
+        put(f"{SLUG}.py")
+        yield
+
+    monkeypatch.setattr("grader.workspace.saves", saves)
+    code, out, _ = grade("watch", "ex02")
+    assert code == 0
+    assert out.count("100 / 100") == 1
+
+
+def test_a_save_is_seen_by_its_time_or_size(tmp_path, monkeypatch):
+    from grader import workspace
+
+    monkeypatch.chdir(tmp_path)
+    file = put("a/b.py", "x")
+    rounds = iter([lambda: None, lambda: file.write_text("xy"), lambda: put("c.py", "z"), lambda: file.unlink()])
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        next(rounds, give_up)()
+
+    def give_up():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grader.workspace.time.sleep", sleep)
+    saved = []
+    with pytest.raises(KeyboardInterrupt):
+        collections.deque(map(saved.append, workspace.saves(tmp_path)), maxlen=0)
+    assert (len(saved), slept) == (3, [0.5] * 5)
+
+
+# ---- a learner's way
+
+
+def test_init_writes_stubs_and_lessons(grade, course):
+    code, out, _ = grade("init", "mine")
+    assert code == 0
+    assert "9 files written" in out
+    assert Path(f"mine/{SLUG}/{SLUG}.py").read_text(encoding="utf-8") == course.find("ex02").stub
+    assert "讲义" in Path(f"mine/{SLUG}/README.zh.md").read_text(encoding="utf-8")
+
+
+def test_init_never_overwrites_work(grade):
+    grade("init", "mine", "ex02")
+    put(f"mine/{SLUG}/{SLUG}.py", "my work\n")
+    code, out, _ = grade("init", "mine", "ex02")
+    assert code == 0
+    assert f"kept mine/{SLUG}/{SLUG}.py" in out
+    assert Path(f"mine/{SLUG}/{SLUG}.py").read_text(encoding="utf-8") == "my work\n"
+    assert "1 files written, 2 already there, 0 kept" in grade("init", "mine", "ex02", "--force")[1]
+
+
+def test_init_into_a_file_is_a_sentence(grade):
+    put("mine", "a file")
+    code, _, err = grade("init", "mine")
+    assert code == 2
+    assert "mine" in err
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "# Lesson of"), ("zh", "讲义")])
+def test_lesson(grade, lang, said):
+    assert said in grade("lesson", "ex02", "--lang", lang)[1]
+
+
+def test_hints_go_from_a_nudge_to_nearly_the_answer(grade):
+    assert "A nudge." in grade("hint", "ex02")[1]
+    assert "grade hint ex02 3" in grade("hint", "ex02", "2")[1]
+    assert "Nearly" in grade("hint", "ex02", "3")[1]
+    assert grade("hint", "ex02", "4")[0] == 2
+    assert grade("hint", "ex02", "0")[0] == 2
+
+
+@pytest.mark.parametrize(("answers", "code", "end"), [("1024\nb\n", 0, "2 of 2"), ("7\nkeys\n", 1, "1 of 2")])
+def test_quiz(grade, monkeypatch, answers, code, end):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answers))
+    found, out, _ = grade("quiz", "ex02")
+    assert found == code
+    assert end in out
+    assert "2 times 512." in out
+
+
+def test_a_quiz_that_is_broken_off(grade, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert grade("quiz", "ex02")[0] == 130
+
+
+def test_the_solution_is_shown_only_on_purpose(grade):
+    code, out, err = grade("solution", "ex02")
+    assert (code, out) == (2, "")
+    assert "--yes" in err
+    code, out, _ = grade("solution", "ex02", "--yes")
+    assert code == 0
+    assert "return ids != pad_id" in out
+    assert "SOLUTION" not in out
+
+
+def test_a_student_edition_has_no_solution_to_show(grade, course, tmp_path, monkeypatch):
+    shutil.copytree(course.folder / "exercises", tmp_path / "edition/exercises")
+    monkeypatch.setenv("GRADE_COURSE", str(tmp_path / "edition"))
+    code, _, err = grade("solution", "ex02", "--yes")
+    assert code == 2
+    assert "student edition" in err
+
+
+# ---- authors
+
+
+def test_stubs_are_made_from_references(grade, course, tmp_path, monkeypatch):
+    shutil.copytree(course.folder, tmp_path / "copy")
+    monkeypatch.setenv("GRADE_COURSE", str(tmp_path / "copy"))
+    stub = tmp_path / "copy/exercises" / SLUG / f"{SLUG}.py"
+    stub.write_text("drifted", encoding="utf-8")
+    assert grade("author", "stubs", "--check")[0] == 1
+    assert stub.read_text(encoding="utf-8") == "drifted"
+    assert grade("author", "stubs")[0] == 0
+    assert stub.read_text(encoding="utf-8") == course.find("ex02").stub
+    assert grade("author", "stubs", "--check")[0] == 0
+
+
+# ---- help and usage
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("command", ["", "one", *sorted(set(cli.cli.commands) - {"one"}), "author stubs"])
+def test_every_command_has_help_in_both_languages(grade, lang, command):
+    code, out, err = grade(*command.split(), "--help", "--lang", lang)
+    assert (code, err) == (0, "")
+    assert "cli." not in out
+    assert ("用法：" in out) is (lang == "zh")
+    assert ("Usage" in out) is (lang == "en")
+
+
+def test_the_systems_language_is_taken(grade, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert "用法" in grade("--help")[1]
+    assert "Usage" in grade("--help", "--lang=en")[1]
+
+
+def test_version(grade):
+    assert grade("--version")[1].strip() == __version__
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ex02", "--rport", "x"], "--report"),
+        (["ex02", "--nothing-like-it"], "--nothing-like-it"),
+        (["init"], "DIR"),
+        (["hint", "ex02", "many"], "many"),
+        (["ex02", "--isolation", "some"], "--isolation"),
+        (["ex02", "a", "b"], "b"),
+        (["author", "nothing"], "nothing"),
+    ],
+)
+def test_wrong_usage_is_2_and_a_sentence(grade, words, said, lang):
+    code, out, err = grade(*words, "--lang", lang)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "grade --help" in err
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    heavy = ["torch", "hypothesis", "pytest", "jinja2", "rich", "sqlite3"]
+    ask = "import sys\nfrom grader import cli\ntry: cli.main(['--help'])\n"
+    code = f"{ask}finally: assert not set({heavy}) & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent < 0.6  # 0.12 s on an idle machine; the bound is for a crowded one
