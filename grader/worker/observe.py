@@ -7,6 +7,7 @@ one can switch it off; that costs it at most the properties that look at these r
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.wire import Allocation, Local
 
 RECORDS_MAX = 20_000
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler prints two lines to stderr at each use
+_EVERY_THREAD = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
 
 
 class Observation:
@@ -56,7 +60,7 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
                 functions[f"{module}.{frame.f_code.co_qualname}"] = None
 
     earlier = sys.getprofile(), threading.getprofile()
-    profiler = profile(use_kineto=False)
+    profiler = profile(experimental_config=_EVERY_THREAD)
     try:
         with profiler:
             threading.setprofile(watch)

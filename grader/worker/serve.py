@@ -14,6 +14,7 @@ import inspect
 import linecache
 import posixpath
 import random
+import socket
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -434,3 +435,53 @@ def _modules(files: Mapping[str, str], base: str) -> Iterator[tuple[str, str]]:
         inside = posixpath.relpath(path, base) if base else path
         if inside.endswith("/__init__.py") and not inside.startswith("../"):
             yield inside.removesuffix("/__init__.py").replace("/", "."), path
+
+
+# ------------------------------------------------------------------------------------------- behind the pipe
+
+
+def serve(line: socket.socket) -> None:
+    """Answers requests on the line until the judge hangs up."""
+    interpreter = Interpreter()
+    while True:
+        frame = read_frame(line)
+        if frame is None:
+            return
+        line.sendall(_reply(interpreter, frame))
+
+
+def read_frame(line: socket.socket) -> bytearray | None:
+    """A whole frame, prefix included; None where the other side has hung up."""
+    prefix = _read_exactly(line, wire.PREFIX.size)
+    if prefix is None:
+        return None
+    header, payload = wire.lengths(bytes(prefix), wire.REQUEST_HEADER_MAX)
+    body = _read_exactly(line, header + payload)
+    return None if body is None else prefix + body
+
+
+def _read_exactly(line: socket.socket, size: int) -> bytearray | None:
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        got = line.recv_into(view)
+        if got == 0:
+            return None
+        view = view[got:]
+    return data
+
+
+def _reply(interpreter: Interpreter, frame: bytearray) -> bytes:
+    """The frame of the reply. Whatever the submission left lying (signals, exhausted memory) ends in a reply too."""
+    try:
+        try:
+            reply = wire.encode(interpreter.handle(wire.decode_request(frame)))
+        except wire.FrameTooLarge as error:
+            reply = wire.encode(wire.Answer(value=wire.Opaque(f"answer of {error}")))
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        return reply
+    except BaseException as error:
+        name = type(error).__name__
+        return wire.encode(wire.Raised(name, [name], "while the answer was being prepared", []))
