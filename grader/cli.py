@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     lang = wanted_language(words)
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported anywhere
+    warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch says it; nothing here needs numpy
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
