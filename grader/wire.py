@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -298,17 +299,17 @@ def lengths(prefix: bytes, header_max: int) -> tuple[int, int]:
 
 def decode_request(frame: bytes | bytearray) -> Request:
     """The message of a whole frame, prefix included."""
-    message: Request = _decode(frame, Request, REQUEST_HEADER_MAX, hostile=False)
+    message: Request = _decode(frame, _REQUESTS, REQUEST_HEADER_MAX, hostile=False)
     return message
 
 
 def decode_reply(frame: bytes | bytearray) -> Reply:
     """The message of a whole frame, prefix included. Raises MalformedFrame and nothing else."""
-    reply: Reply = _decode(frame, Reply, REPLY_HEADER_MAX, hostile=True)
+    reply: Reply = _decode(frame, _REPLIES, REPLY_HEADER_MAX, hostile=True)
     return reply
 
 
-def _decode(frame: bytes | bytearray, kind: Any, header_max: int, hostile: bool) -> Any:
+def _decode(frame: bytes | bytearray, decoder: Any, header_max: int, hostile: bool) -> Any:
     view = memoryview(frame)
     if len(view) < PREFIX.size:
         raise MalformedFrame("shorter than its prefix")
@@ -316,13 +317,15 @@ def _decode(frame: bytes | bytearray, kind: Any, header_max: int, hostile: bool)
     if len(view) != PREFIX.size + header_size + payload_size:
         raise MalformedFrame("the length does not agree with the prefix")
     header = view[PREFIX.size : PREFIX.size + header_size]
-    reader = _Reader(view[PREFIX.size + header_size :], hostile)
+    reader = _reading.reader = _Reader(view[PREFIX.size + header_size :], hostile)
     try:
-        message = msgspec.msgpack.decode(header, type=kind, ext_hook=reader.extension)
+        message = decoder.decode(header)
     except MalformedFrame:
         raise
     except (msgspec.DecodeError, ValueError, TypeError, RecursionError, RuntimeError, OverflowError) as error:
         raise MalformedFrame(f"{type(error).__name__}: {error}"[:200]) from None
+    finally:
+        del _reading.reader
     if reader.read != payload_size:
         raise MalformedFrame("bytes that no tensor claims")
     return message
@@ -343,7 +346,7 @@ class _Reader:
         return make(self, data)
 
     def tensor(self, data: memoryview) -> torch.Tensor:
-        head = msgspec.msgpack.decode(data, type=_TensorHead)
+        head = _HEADS.decode(data)
         dtype = DTYPES.get(head.dtype)
         if dtype is None:
             raise MalformedFrame("an unknown dtype")
@@ -387,6 +390,22 @@ class _Reader:
     }
 
 
+class _Reading(threading.local):
+    """The reader of the frame that this thread decodes: a msgspec decoder is slow to make, so all frames share one."""
+
+    reader: _Reader
+
+
+_reading = _Reading()
+
+
+def _extension(code: int, data: memoryview) -> Any:
+    return _reading.reader.extension(code, data)
+
+
+_REQUESTS = msgspec.msgpack.Decoder(Request, ext_hook=_extension)
+_REPLIES = msgspec.msgpack.Decoder(Reply, ext_hook=_extension)
+_HEADS = msgspec.msgpack.Decoder(_TensorHead)
 _EXTENSIONS: dict[type, int] = {Handle: _HANDLE, Opaque: _OPAQUE, Stream: _STREAM}
 
 

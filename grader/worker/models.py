@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 
 class Record:
@@ -199,6 +199,36 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def sequential(modules: list[nn.Module]) -> nn.Module:
+    """Modules made earlier, one after the other."""
+    return nn.Sequential(*modules)
+
+
+def tree(
+    parameters: dict[str, list[int]], frozen: list[str], tied: dict[str, str], buffers: dict[str, list[int]]
+) -> nn.Module:
+    """A module of modules with these parameters and buffers, dotted name to shape.
+
+    The parameters in `frozen` do not require gradients; each key of `tied` is a further name of the one it maps to.
+    """
+    root = nn.Module()
+    made = {name: nn.Parameter(torch.zeros(shape), name not in frozen) for name, shape in parameters.items()}
+    for name, parameter in {**made, **{name: made[first] for name, first in tied.items()}}.items():
+        _branch(root, name).register_parameter(name.rpartition(".")[2], parameter)
+    for name, shape in buffers.items():
+        _branch(root, name).register_buffer(name.rpartition(".")[2], torch.zeros(shape))
+    return root
+
+
+def _branch(root: nn.Module, name: str) -> nn.Module:
+    """The module that holds `name`, grown where it is missing."""
+    for part in name.split(".")[:-1]:
+        if not hasattr(root, part):
+            root.add_module(part, nn.Module())
+        root = root.get_submodule(part)
+    return root
+
+
 MAKERS: dict[str, Callable[..., object]] = {
     "known_logits": KnownLogits,
     "causal_model": causal_model,
@@ -206,4 +236,6 @@ MAKERS: dict[str, Callable[..., object]] = {
     "sgd": sgd,
     "generator": generator,
     "identity": nn.Identity,
+    "sequential": sequential,
+    "tree": tree,
 }

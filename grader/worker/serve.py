@@ -48,7 +48,7 @@ class Interpreter:
     def handle(self, request: wire.Request) -> wire.Reply:
         """The reply to a request. What the submission raises, SystemExit included, is a reply too."""
         try:
-            with _defaults(self.dtype or torch.float32):
+            with _defaults(self.dtype or torch.float32, keeps_random=self.dtype is not None):
                 return self._STEPS[type(request)](self, request)
         except KeyboardInterrupt:
             if self.dtype is not None:
@@ -88,8 +88,7 @@ class Interpreter:
             module.zero_grad(set_to_none=True)
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
-        torch.manual_seed(request.seed)
-        random.seed(request.seed)
+        _seed(request.seed, request.device)
         with torch.set_grad_enabled(request.grad), observation.recording(), _watching(kernel, request.spoil):
             value = target(*args, **kwargs)
             grad_mode = torch.is_grad_enabled()
@@ -118,7 +117,12 @@ class Interpreter:
         for name, tensor in named:
             alias = first.setdefault(id(tensor), name)
             same_as = alias if alias != name else None
-            row = {"name": str(name), "value": _plain(tensor), "requires_grad": tensor.requires_grad, "same_as": same_as}
+            row = {
+                "name": str(name),
+                "value": _plain(tensor),
+                "requires_grad": tensor.requires_grad,
+                "same_as": same_as,
+            }
             rows.append(row)
         return wire.Answer(value=rows)
 
@@ -286,9 +290,10 @@ class _TooMuch(Exception):
 
 
 @contextlib.contextmanager
-def _defaults(dtype: torch.dtype) -> Iterator[None]:
+def _defaults(dtype: torch.dtype, keeps_random: bool) -> Iterator[None]:
     """torch's global settings as a submission finds them, and afterwards as they were."""
-    earlier = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_rng_state(), random.getstate()
+    earlier = torch.get_default_dtype(), torch.is_grad_enabled()
+    random_states = (torch.get_rng_state(), random.getstate()) if keeps_random else None
     torch.set_default_dtype(dtype)
     torch.set_grad_enabled(True)
     if torch.are_deterministic_algorithms_enabled():
@@ -298,8 +303,18 @@ def _defaults(dtype: torch.dtype) -> Iterator[None]:
     finally:
         torch.set_default_dtype(earlier[0])
         torch.set_grad_enabled(earlier[1])
-        torch.set_rng_state(earlier[2])
-        random.setstate(earlier[3])
+        if random_states is not None:
+            torch.set_rng_state(random_states[0])
+            random.setstate(random_states[1])
+
+
+def _seed(seed: int, device: str) -> None:
+    """Seeds what draws on this device. `torch.manual_seed` would queue a call, traceback included, for every other."""
+    random.seed(seed)
+    if device == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def _is_public(name: str, value: object) -> bool:
