@@ -15,7 +15,7 @@ import math
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import torch
@@ -354,10 +354,7 @@ class _Reader:
         chunk = self.payload[self.read : self.read + head.nbytes]
         self.read += head.nbytes
         tensor = _from_bytes(chunk, dtype)
-        if head.stride is None:
-            tensor = tensor.view(head.shape)
-        else:
-            tensor = tensor.as_strided(head.shape, head.stride)
+        tensor = tensor.view(head.shape) if head.stride is None else tensor.as_strided(head.shape, head.stride)
         return tensor.requires_grad_(head.requires_grad) if head.requires_grad and not self.hostile else tensor
 
     def _check_sizes(self, head: _TensorHead, dtype: torch.dtype) -> None:
@@ -381,7 +378,7 @@ class _Reader:
             raise MalformedFrame("an unknown dtype")
         return dtype
 
-    KINDS: dict[int, Callable[[_Reader, memoryview], Any]] = {
+    KINDS: ClassVar[dict[int, Callable[[_Reader, memoryview], Any]]] = {
         _TENSOR: tensor,
         _HANDLE: lambda _, data: msgspec.msgpack.decode(data, type=Handle),
         _OPAQUE: lambda _, data: msgspec.msgpack.decode(data, type=Opaque),

@@ -174,7 +174,7 @@ class Sgd(torch.optim.Optimizer):
         for parameter in self.param_groups[0]["params"]:
             parameter.grad = None if set_to_none or parameter.grad is None else torch.zeros_like(parameter.grad)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -23,7 +23,14 @@ from grader.wire import Allocation, Local
 RECORDS_MAX = 20_000
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler prints two lines to stderr at each use
-_EVERY_THREAD = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+
+
+def _every_thread() -> Any:
+    """Makes the profiler record all threads, where this torch can."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    except TypeError:
+        return None
 
 
 class Observation:
@@ -60,7 +67,7 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
                 functions[f"{module}.{frame.f_code.co_qualname}"] = None
 
     earlier = sys.getprofile(), threading.getprofile()
-    profiler = profile(experimental_config=_EVERY_THREAD)
+    profiler = profile(experimental_config=_every_thread())
     try:
         with profiler:
             threading.setprofile(watch)
@@ -69,18 +76,18 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
                 yield
             finally:
                 sys.setprofile(earlier[0])
-                threading.setprofile(earlier[1])  # type: ignore[arg-type]
+                threading.setprofile(earlier[1])
     finally:
         recorded = dict.fromkeys(str(event.name) for event in profiler.function_events or ())
         ops.extend(list(recorded)[:RECORDS_MAX])
         ops.extend(name for name in functions if not name.startswith("torch.autograd.profiler."))
 
 
-class _Allocations(TorchDispatchMode):
+class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every tensor that an operation returns in memory of its own."""
 
     def __init__(self, allocations: list[Allocation]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.allocations = allocations
 
     @classmethod
@@ -108,7 +115,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _allocation(op: str, tensor: torch.Tensor) -> Allocation:

@@ -18,7 +18,7 @@ import socket
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -156,7 +156,7 @@ class Interpreter:
         self._kept.clear()
         return wire.Answer()
 
-    _STEPS: dict[type, Callable[[Any, Any], wire.Reply]] = {
+    _STEPS: ClassVar[dict[type, Callable[[Any, Any], wire.Reply]]] = {
         wire.Load: _load,
         wire.Call: _call,
         wire.Parameters: _parameters,
@@ -267,7 +267,7 @@ class Interpreter:
         return wire.Handle(number, name)
 
     def _raised(self, error: BaseException) -> wire.Raised:
-        frames = []
+        frames: list[wire.Frame] = []
         trace = error.__traceback__
         while trace is not None and len(frames) < wire.FRAMES_MAX:
             code = trace.tb_frame.f_code

@@ -138,7 +138,7 @@ def _import_and_warm() -> None:
         torch.set_num_threads(1)
         dynamo.defer()
         given = torch.ones(2, 2, requires_grad=True)
-        torch.nn.functional.softmax(given @ given, -1).sum().backward()
+        torch.nn.functional.softmax(given @ given, -1).sum().backward()  # type: ignore[no-untyped-call]
     with suppress(ValueError):
         sys.path.remove(str(Path(__file__).resolve().parents[2]))
     gc.collect()
@@ -148,7 +148,7 @@ def _import_and_warm() -> None:
 
 def _fork_on_request(line: socket.socket, plan: lockdown.Plan) -> None:
     """Forks workers until the judge hangs up."""
-    threads = len(os.listdir("/proc/self/task"))
+    threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"a zygote must have one thread, not {threads}")
     with suppress(OSError):
