@@ -7,9 +7,10 @@ in the judge itself and in float64.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -106,6 +107,7 @@ class Subject:
     def __init__(self, ask: Callable[[Any], Any]) -> None:
         self._ask = ask
         self._seed = 0
+        self._same_seed = False
         self._device = "cpu"
         self._names: list[str] | None = None
         self.exchanges: list[Exchange] = []
@@ -131,6 +133,15 @@ class Subject:
         self._seed = (seed % 2**16) * SEEDS_PER_CASE
         self._device = device
 
+    @contextlib.contextmanager
+    def one_seed(self) -> Iterator[None]:
+        """Inside, all calls draw the same random numbers: a dropout drops the same elements each time."""
+        self._same_seed = True
+        try:
+            yield
+        finally:
+            self._same_seed = False
+
     def __getattr__(self, name: str) -> Function:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -141,7 +152,7 @@ class Subject:
         return self.received(self._send(wire.Make(kind=kind, kwargs=self.sent(kwargs))).value)
 
     def call(self, target: Mapping[str, Any], args: Any, kwargs: Any, **options: Any) -> wire.Answer:
-        self._seed += 1
+        self._seed += not self._same_seed
         options |= {"seed": self._seed, "device": self._device}
         request = wire.Call(**target, args=self.sent(list(args)), kwargs=self.sent(kwargs), **options)
         answer = self._send(request)
