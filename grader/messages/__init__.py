@@ -73,7 +73,7 @@ def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def locale_language(environ: Mapping[str, str] | None = None) -> str:
-    """Chinese ("zh") where the learner's system speaks it, else "en"; GRADE_LANG, LC_ALL, LC_MESSAGES, LANG in order."""
+    """What the learner's system speaks, "zh" or "en"; of GRADE_LANG, LC_ALL, LC_MESSAGES and LANG the first decides."""
     environ = os.environ if environ is None else environ
     named = (environ.get(name) for name in ("GRADE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"))
     chosen = next((value for value in named if value), None)
