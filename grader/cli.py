@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     lang = wanted_language(words)
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported anywhere
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{os.devnull}/none")  # else it leaves .hypothesis/ here
     warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch says it; nothing here needs numpy
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -547,5 +548,5 @@ def doctor(course_folder: str | None) -> int:
     good = True
     for name, value, fine in findings(course_folder, _lang()):
         good = good and fine
-        click.echo(f"{'✓' if fine else '✗'} {name:<12} {value}")
+        click.echo(f"{'✓' if fine else '✗'} {name:<18} {value}")
     return ALL_PASSED if good else OUR_FAULT

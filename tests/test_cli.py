@@ -444,3 +444,47 @@ def test_help_is_quick_and_imports_nothing_heavy():
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert spent < 0.6  # 0.12 s on an idle machine; the bound is for a crowded one
+
+
+# ---- the whole program, in its own process
+
+
+TINY = Path(__file__).parent / "courses/tiny"
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Runs `grade WORDS` as a person does, in an empty folder, on the small course."""
+
+    def run(*words):
+        env = {**os.environ, "GRADE_COURSE": str(TINY), "LC_ALL": "C.UTF-8", "PYTHONPATH": str(TINY.parents[2])}
+        command = [sys.executable, "-m", "grader", *words]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_a_wrong_submission_from_end_to_end(program, tmp_path):
+    source = (TINY / "solutions/ex01_scores/ex01_scores.py").read_text(encoding="utf-8")
+    (tmp_path / "ex01.py").write_text(source.replace("q @ k", "2 * q @ k"), encoding="utf-8")
+    answer = program("ex01")
+    assert (answer.returncode, answer.stderr) == (1, "")
+    assert "ex01.py" in answer.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ex01.py", "grade-reports"]
+    assert [path.name for path in (tmp_path / "grade-reports").iterdir()] == ["ex01.html"]
+
+
+def test_the_doctor_looks_at_the_machine(program):
+    answer = program("doctor", "--lang", "zh")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "isolation" in answer.stdout
+    assert "1 个练习" in answer.stdout
+
+
+def test_debug_runs_in_this_process_and_gives_no_score(program, tmp_path):
+    source = (TINY / "solutions/ex01_scores/ex01_scores.py").read_text(encoding="utf-8")
+    (tmp_path / "ex01.py").write_text("import os\nprint('pid', os.getppid())\n" + source, encoding="utf-8")
+    answer = program("ex01", "--debug")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"pid {os.getpid()}" in answer.stdout
+    assert "100" not in answer.stdout
