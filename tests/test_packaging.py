@@ -1,5 +1,6 @@
 """However it is installed, `grade` works, outside the checkout too."""
 
+import json
 import os
 import site
 import subprocess
@@ -59,6 +60,35 @@ def test_grade_works_outside_the_checkout(way, built, tmp_path):
     assert "0 / 100" in answer.stdout
     assert (work / "out.html").stat().st_size > 1000
     assert grade("solution", "ex01", "--yes").returncode == 0
+
+
+PEEK = """
+import importlib.util, pathlib
+package = pathlib.Path(importlib.util.find_spec("grader").origin).parent
+places = (package / "course", package.parent)
+found = [path for path in (place / "solutions/ex01_embedding/ex01_embedding.py" for place in places)]
+def peek(path):
+    try:
+        return path.read_text()
+    except OSError as error:
+        return type(error).__name__
+raise RuntimeError(", ".join(peek(path) for path in found))
+"""
+
+
+@pytest.mark.parametrize("way", ["wheel", "editable"])
+def test_a_submission_cannot_read_the_solutions(way, built, tmp_path):
+    command = install(tmp_path / "env", *{"wheel": [str(built[".whl"])], "editable": ["-e", "."]}[way])
+    (tmp_path / "ex01.py").write_text(PEEK, encoding="utf-8")
+    answer = subprocess.run(
+        [command, "ex01", "ex01.py", "--report", "json:-"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    report = json.loads(answer.stdout)
+    if report["isolation"]["level"] != "contained":
+        pytest.skip("this machine cannot contain a submission")
+    assert "PermissionError" in answer.stdout
+    assert "BEGIN SOLUTION" not in answer.stdout
+    assert report["score"] == 0
 
 
 def test_the_numbers_of_torch_admit_the_one_that_is_tested():
