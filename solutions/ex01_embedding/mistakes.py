@@ -522,17 +522,17 @@ MISTAKES = [
         ),
     ),
     Mistake(
-        "answers_in_float32_always",
+        "answers_in_another_dtype",
         old=END,
-        new="        return vectors.float()\n",
-        caught_by="keeps_the_dtype_of_the_table",
+        new="        return vectors.double()\n",
+        caught_by="keeps_the_dtype",
         en=(
-            "turns the vectors into float32 whatever the table is",
-            "A model moved to float64 or bfloat16 expects its embedding to follow. Do not convert the result.",
+            "converts the vectors to another dtype than the table has",
+            "What is looked up has the dtype of the table; the layers that follow rely on it.",
         ),
         zh=(
-            "不管表是什么类型，都把向量转成 float32",
-            "模型换成 float64 或 bfloat16 时，词嵌入也要跟着变。不要转换结果的类型。",
+            "把向量转成了与表不同的类型",
+            "查出来的向量应当与表的类型相同，后面的层都依赖这一点。",
         ),
     ),
     Mistake(
@@ -553,7 +553,7 @@ MISTAKES = [
         "multiplies_in_float32_only",
         old="one_hot.to(weight.dtype)",
         new="one_hot.float()",
-        caught_by="one_hot_keeps_the_dtype",
+        caught_by="keeps_the_dtype",
         en=(
             "makes a float32 one-hot for a table of another dtype",
             "Both sides of a matrix product need one dtype. Take that of weight.",

@@ -1,0 +1,293 @@
+"""ex01: what must be true of a lookup table for tokens."""
+
+import torch
+
+from grader.properties import (
+    Float,
+    Ids,
+    Index,
+    Size,
+    avoids,
+    count,
+    depends,
+    dtype,
+    equal,
+    exactly,
+    holds,
+    inputs_unchanged,
+    prop,
+    raises,
+    shape,
+)
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+PRODUCTS = ("mm", "mul", "mv", "dot", "einsum", "linear", "sum")
+
+
+def written(module, weight):
+    """The module, with `weight` written into its table."""
+    problem = module.write({"weight": weight})
+    holds(problem is None, "no_weight", shape=list(weight.shape))
+    return module
+
+
+def with_padding(weight, p):
+    """A table whose row `p` is zero, as the padding row of a trained table is."""
+    weight[p] = 0.0
+    return weight
+
+
+@prop(points=10)
+def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
+    """forward(ids) holds, at every place, the row of weight that the id there names, with padding and without."""
+    equal(written(TokenEmbedding(*weight.shape), weight)(ids), weight[ids])
+    with_padding(weight, p)
+    ids[0, 0], ids[-1, -1] = p, p
+    equal(written(TokenEmbedding(*weight.shape, padding_idx=p), weight)(ids), weight[ids])
+
+
+@prop(points=6)
+def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B H T", "V"], p: Index["V"]):
+    """ids of shape [], [T], [B, T] and [B, H, T] give [C], [T, C], [B, T, C] and [B, H, T, C]."""
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    padded = written(TokenEmbedding(*weight.shape, padding_idx=p), with_padding(weight.clone(), p))
+    for some in (ids, ids[0], ids[0, 0], ids[0, 0, 0], ids[:1, :1, :1]):
+        out = embed(some)
+        shape(out, *some.shape, weight.shape[1])
+        equal(out, weight[some])
+        shape(padded(some), *some.shape, weight.shape[1])
+
+
+@prop(points=10)
+def gradient_adds_up_repeated_ids(
+    TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"], r: Index["V"]
+):
+    """The gradient of row r is the sum of what flows back to all places where the id is r; other rows get 0."""
+    ids[:, 1], ids[1] = r, ids[0]
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
+    for _ in range(2):
+        equal(embed.gradients(ids, cotangent=cotangent).parameters.get("weight"), sums, what="weight.grad")
+
+
+@prop(points=6)
+def padding_row_starts_at_zero(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"]):
+    """After TokenEmbedding(V, C, padding_idx=p) the row p of weight is zero, and no other row is."""
+    table = TokenEmbedding(V, C, padding_idx=p).parameters()
+    holds("weight" in table, "no_weight", shape=[V, C])
+    rows = table["weight"].value
+    exactly(rows[p], torch.zeros(C), what=f"weight[{p}]")
+    zero = [r for r in range(V) if r != p and not rows[r].any()]
+    holds(not zero, "zero_row", row=zero[:1], padding=p)
+
+
+@prop(points=9)
+def padding_row_gets_no_gradient(
+    TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"], p: Index["V"]
+):
+    """The gradient of the row padding_idx is exactly 0, that of every other row is what it would be without padding."""
+    with_padding(weight, p)
+    ids[:, 0], ids[0] = p, p
+    embed = written(TokenEmbedding(*weight.shape, padding_idx=p), weight)
+    got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
+    sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
+    sums[p] = 0.0
+    equal(got, sums, what="weight.grad")
+    exactly(got[p], sums[p], what=f"weight.grad[{p}]")
+
+
+@prop(points=5)
+def padding_row_survives_training(
+    TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"], p: Index["V"]
+):
+    """After several optimizer steps the row padding_idx is still zero, while other rows have moved."""
+    ids[:, 2] = p
+    embed = written(TokenEmbedding(*weight.shape, padding_idx=p), with_padding(weight, p))
+    trained = weight.clone()
+    for _ in range(3):
+        gradient = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
+        holds(isinstance(gradient, torch.Tensor), "no_gradient")
+        trained = trained - 0.1 * gradient
+        exactly(trained[p], torch.zeros(weight.shape[1]), what=f"weight[{p}]")
+        written(embed, trained)
+    ordinary = torch.arange(len(weight)) != p
+    depends(trained[ordinary], weight[ordinary], what="weight")
+
+
+@prop(points=5)
+def without_padding_every_row_learns(
+    TokenEmbedding, weight: Float["V C", 0.4], cotangent: Float["V C"], V: Size["V"], C: Size["C"]
+):
+    """With padding_idx=None no row starts at zero, and every row, row 0 included, gets its gradient."""
+    for embed in (TokenEmbedding(V, C), TokenEmbedding(V, C, padding_idx=None)):
+        table = embed.parameters()
+        holds("weight" in table, "no_weight", shape=[V, C])
+        zero = [r for r in range(V) if not table["weight"].value[r].any()]
+        holds(not zero, "zero_row_without_padding", row=zero[:1])
+        every = torch.arange(V)
+        equal(written(embed, weight)(every), weight)
+        equal(embed.gradients(every, cotangent=cotangent).parameters.get("weight"), cotangent, what="weight.grad")
+
+
+@prop(points=5)
+def has_one_parameter(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"]):
+    """The one parameter is weight, of shape [V, C]: V*C trainable numbers, with padding and without."""
+    for embed in (TokenEmbedding(V, C), TokenEmbedding(V, C, padding_idx=p)):
+        parameters = embed.parameters()
+        holds("weight" in parameters, "no_weight", shape=[V, C])
+        shape(parameters["weight"].value, V, C, what="weight")
+        holds(parameters["weight"].requires_grad, "not_trainable")
+        count(sum(entry.value.numel() for entry in parameters.values() if entry.same_as is None), V * C)
+
+
+@prop(points=5, sizes={"V": (180, 220)}, cases=3)
+def accepts_every_integer_dtype(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
+    """ids of dtype uint8, int8, int16, int32 and int64 are all looked up alike."""
+    plain = written(TokenEmbedding(*weight.shape), weight)
+    padded = written(TokenEmbedding(*weight.shape, padding_idx=p), with_padding(weight.clone(), p))
+    for kind in INTEGERS:
+        fitting = ids.clamp(max=torch.iinfo(kind).max)
+        equal(plain(fitting.to(kind)), weight[fitting])
+        equal(padded(fitting.to(kind)), with_padding(weight.clone(), p)[fitting])
+
+
+@prop(points=4)
+def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
+    """float ids raise TypeError, also when they are whole numbers; the message says what came."""
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    ids[0, 0] = 3
+    said = ("float", "Float", "double", "Double", "3.")
+    raises(embed, ids.float(), error=TypeError, mentions=said)
+    raises(embed, ids.double(), error=TypeError, mentions=said)
+    raises(embed, ids[0, 0].float(), error=TypeError, mentions=said)
+
+
+@prop(points=6)
+def rejects_ids_outside_the_table(
+    TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], b: Index["B"], t: Index["T"], p: Index["V"]
+):
+    """An id that is negative or not below V raises IndexError, wherever it stands; the message names it."""
+    V = len(weight)
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    padded = TokenEmbedding(*weight.shape, padding_idx=p)
+
+    def bad(number):
+        wrong = ids.clone()
+        wrong[b, t] = number
+        return wrong
+
+    raises(embed, bad(-1), error=IndexError)
+    raises(embed, bad(-V + 2), error=IndexError, mentions=[-V + 2])
+    raises(embed, bad(-V - 40), error=IndexError, mentions=[-V - 40])
+    raises(embed, bad(V), error=IndexError, mentions=[V])
+    raises(embed, bad(V + 40), error=IndexError, mentions=[V + 40, V])
+    raises(padded, bad(-3), error=IndexError, mentions=[-3])
+    raises(padded, bad(V + 40).int(), error=IndexError, mentions=[V + 40, V])
+    raises(embed, torch.tensor(-3), error=IndexError, mentions=[-3])
+    equal(embed(ids), weight[ids])
+
+
+@prop(points=4, sizes={"T": (6, 9), "V": (17, 25), "C": (5, 7)}, cases=3)
+def forward_builds_no_one_hot(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
+    """forward makes no tensor of one-hot rows [..., V] on its way."""
+    V, C = weight.shape
+    plain = written(TokenEmbedding(V, C), weight)
+    padded = written(TokenEmbedding(V, C, padding_idx=p), with_padding(weight.clone(), p))
+    for embed in (plain, padded):
+        made = [a for a in embed.effects(ids).allocations if V in a.shape and C not in a.shape]
+        widest = max(made, key=lambda a: a.stored, default=None)
+        total = sum(a.stored for a in made)
+        holds(total < ids.numel() * V, "one_hot_made", shape=widest.shape if widest else [], op=widest and widest.op)
+
+
+@prop(points=3)
+def leaves_ids_and_weights_alone(
+    TokenEmbedding, one_hot_embedding, weight: Float["V C", 2.0], ids: Ids["B T", "V"], p: Index["V"]
+):
+    """Neither the ids nor the weights are changed by a lookup."""
+    inputs_unchanged(one_hot_embedding, ids, weight)
+    for padding, table in ((None, weight), (p, with_padding(weight.clone(), p))):
+        embed = written(TokenEmbedding(*weight.shape, padding_idx=padding), table)
+        inputs_unchanged(embed, ids)
+        exactly(embed.parameters()["weight"].value, table, what="weight")
+
+
+@prop(points=3)
+def takes_ids_of_any_layout(
+    TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["T B", "V"], wide: Float["C V", 0.4]
+):
+    """ids and weight may be transposed, strided, expanded or part of a graph: only their values count."""
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    for view in (ids.t(), ids[:, ::2], ids[0].expand(3, -1), ids[1:, 1:], ids.t()[:, ::3]):
+        equal(embed(view), weight[view])
+        equal(one_hot_embedding(view, weight), weight[view])
+        equal(one_hot_embedding(view, wide.t()), wide.t()[view])
+    equal(one_hot_embedding(ids, weight.clone().requires_grad_()), weight[ids])
+    row = weight[:1].expand(len(weight), -1)
+    equal(one_hot_embedding(ids, row), row[ids])
+
+
+@prop(points=3)
+def answers_each_call_afresh(
+    TokenEmbedding, weight: Float["V C", 0.4], other: Float["V C", 0.4], ids: Ids["B T", "V"], more: Ids["B T", "V"]
+):
+    """A lookup depends on the ids and weights of now, not on earlier calls or other modules."""
+    embed, second = TokenEmbedding(*weight.shape), TokenEmbedding(*weight.shape)
+    written(embed, weight)
+    written(second, other)
+    equal(embed(ids), weight[ids])
+    equal(embed(more), weight[more])
+    equal(second(ids), other[ids])
+    equal(written(embed, other + weight)(more), (other + weight)[more])
+
+
+@prop(points=5)
+def one_hot_equals_the_lookup(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B H T", "V"], top: Index["V"]):
+    """one_hot_embedding(ids, weight) equals the rows that the ids name, for ids of any leading shape."""
+    for some in (ids, ids[0], ids[0, 0], ids[0, 0, 0], ids.clamp(max=top)):
+        out = one_hot_embedding(some, weight)
+        shape(out, *some.shape, weight.shape[1])
+        equal(out, weight[some])
+
+
+@prop(points=2)
+def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
+    """one_hot_embedding multiplies and adds up instead of picking rows."""
+    effects = one_hot_embedding.effects(ids, weight)
+    equal(effects.value, weight[ids])
+    ran = [op.removeprefix("aten::") for op in effects.ops if op.startswith("aten::")]
+    holds(any(word in op for op in ran for word in PRODUCTS), "no_product")
+
+
+@prop(points=2)
+def one_hot_passes_gradients(
+    one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"]
+):
+    """one_hot_embedding gives weight the same gradient as the lookup."""
+    ids[1] = ids[0]
+    got = one_hot_embedding.gradients(ids, weight, cotangent=cotangent).inputs
+    sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
+    equal(got[0] if got else None, sums, what="weight.grad")
+
+
+@prop(points=2)
+def keeps_the_dtype(TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
+    """The vectors have the dtype of the table; one_hot_embedding takes float64, float16 and bfloat16 tables as well."""
+    dtype(written(TokenEmbedding(*weight.shape), weight)(ids), torch.float32)
+    for kind in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        table = weight.to(kind)
+        out = one_hot_embedding(ids, table)
+        dtype(out, kind)
+        equal(out, table[ids])
+
+
+@prop(points=5, cases=2)
+def written_by_hand(
+    TokenEmbedding, one_hot_embedding, forbidden, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]
+):
+    """The library's embedding is not used, under any name."""
+    for padding in (None, p):
+        made = TokenEmbedding.effects(*weight.shape, padding_idx=padding)
+        avoids(made, forbidden)
+        avoids(written(made.value, weight).effects(ids), forbidden)
+    avoids(one_hot_embedding.effects(ids, weight), forbidden)
