@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from grader.diagnosis import Transcripts, names_of, transcribe
+from grader.diagnosis import Witness, names_of
 from grader.exercises import CourseError, Exercise
 from grader.explain import Explainer
+from grader.isolation import WorkerEnded
 from grader.judge import Judge, LocalWorker, Session, Source, Worker, loaded
-from grader.properties import Property
+from grader.properties import Property, device_missing
 from grader.results import Diagnosis, PropertyResult
 from grader.runner import run
-from grader.subject import Subject
+from grader.subject import Subject, SubmissionRaised
 from grader.submissions import Submission
 
 POINTS = 100
@@ -28,7 +29,6 @@ class Bench:
         self.properties = properties_of(exercise)
         self.reference = Source({exercise.module: exercise.reference}, exercise.module) if exercise.reference else None
         self.named = {mistake.name: mistake for mistake in exercise.mistakes()}
-        self.groups = {p.name: frozenset(p.subjects) for p in self.properties}
 
     @functools.cached_property
     def exact(self) -> Subject | None:
@@ -53,34 +53,48 @@ class Bench:
         finally:
             session.close()
 
-    def diagnoses(self, start: Callable[[], Worker], submission: Source | Submission, lang: str) -> list[Diagnosis]:
-        """The named mistakes of a submission that failed."""
-        mine = self.transcribed(start(), submission) if self.named else None
-        if mine is None:
+    def diagnoses(
+        self, start: Callable[[], Worker], submission: Source | Submission, failed: Sequence[str], lang: str
+    ) -> list[Diagnosis]:
+        """The named mistakes of a submission that failed these properties."""
+        worker = start()
+        try:
+            names = self.names_of(worker, submission, failed)
+        except (WorkerEnded, SubmissionRaised):
             return []
-        found = [self.named[name] for name in names_of(mine, self.mistakes, self.groups)]
-        return [Diagnosis(mistake.name, mistake.says(lang), mistake.why(lang)) for mistake in found]
+        finally:
+            worker.close()
+        return [Diagnosis(name, self.named[name].says(lang), self.named[name].why(lang)) for name in names]
+
+    def names_of(self, worker: Worker, source: Source | Submission, failed: Sequence[str]) -> list[str]:
+        """The names alone; raises what the worker ends with."""
+        witness = self._witness(lambda: loaded(worker, source))
+        return names_of(witness, self._mistakes, self._asked, failed)
 
     @functools.cached_property
-    def mistakes(self) -> Mapping[str, Transcripts]:
-        """What each named mistake answers to everything that the properties ask."""
-        found = {name: self.transcribed(LocalWorker(), self.mistaken(name)) for name in self.named}
-        return {name: transcripts for name, transcripts in found.items() if transcripts is not None}
+    def _mistakes(self) -> Mapping[str, Witness]:
+        def load(name: str) -> Subject:
+            return loaded(LocalWorker(), self.mistaken(name))
+
+        return {name: self._witness(functools.partial(load, name)) for name in self.named}
+
+    def _witness(self, load: Callable[[], Subject]) -> Witness:
+        return Witness(load, self.exact, self.exercise.forbidden)
+
+    def without_device(self) -> list[str]:
+        """The properties that need a device which this machine lacks."""
+        return [p.name for p in self.properties if device_missing(p)]
+
+    @property
+    def _asked(self) -> list[Property]:
+        """The properties that can be asked here."""
+        return [p for p in self.properties if not device_missing(p) and (self.exact or not p.needs_reference)]
 
     def mistaken(self, name: str) -> Source:
         """The reference with a named mistake in it."""
         assert self.reference is not None
         main = self.reference.main
         return Source({main: self.named[name].apply(self.reference.files[main])}, main)
-
-    def transcribed(self, worker: Worker, source: Source | Submission) -> Transcripts | None:
-        """Everything a program answers, None when it cannot be loaded or does not survive being asked."""
-        try:
-            return transcribe(loaded(worker, source), self.exact, self.properties, self.exercise.forbidden)
-        except Exception:
-            return None
-        finally:
-            worker.close()
 
 
 def properties_of(exercise: Exercise) -> list[Property]:

@@ -24,6 +24,8 @@ from grader.messages import LANGUAGES, locale_language, text
 
 if TYPE_CHECKING:
     from grader.exercises import Course, Exercise
+    from grader.grading import Grader
+    from grader.isolation import Mode
     from grader.results import Report
     from grader.submissions import Problem, Submission
 
@@ -213,7 +215,7 @@ def one(
     path: Path,
     reports: tuple[str, ...],
     select: str,
-    isolation: str,
+    isolation: Mode,
     debug: bool,
     course_folder: str | None,
 ) -> int:
@@ -223,7 +225,8 @@ def one(
     found = _read(chosen, path, course)
     if debug:
         return _debug(chosen, found, select)
-    report = _grade(chosen, found, isolation, select)
+    with _grader(course, isolation) as grader:
+        report = grader.grade(chosen, found, select)
     if select and hasattr(found, "files") and not report.max_score:
         raise Refusal("cli.nothing_selected", select=select, names=", ".join(p.name for p in report.properties))
     show(report, wanted)
@@ -236,39 +239,41 @@ def one(
 @isolation_option
 @lang_option
 @course_option
-def grade_all(path: Path, reports: tuple[str, ...], isolation: str, course_folder: str | None) -> int:
+def grade_all(path: Path, reports: tuple[str, ...], isolation: Mode, course_folder: str | None) -> int:
     course = _course(course_folder)
     wanted = parse_reports(reports, several=True)
     codes = []
-    for exercise in course.exercises:
-        found = _read(exercise, path, course)
-        if not _absent(found):
-            report = _grade(exercise, found, isolation)
-            show(report, wanted)
-            codes.append(exit_code(report, found))
+    with _grader(course, isolation) as grader:
+        for exercise in course.exercises:
+            found = _read(exercise, path, course)
+            if not _absent(found):
+                report = grader.grade(exercise, found)
+                show(report, wanted)
+                codes.append(exit_code(report, found))
     if not codes:
         raise Refusal("cli.nothing_found", path=path)
     return max(codes)
 
 
-def _standing(path: Path, isolation: str) -> int:
+def _standing(path: Path, isolation: Mode) -> int:
     """Every exercise with its score so far, and the one that comes next."""
     from grader.workspace import begun
 
     course, lang = _course(None), _lang()
     todo: Exercise | None = None
     any_there = False
-    for exercise in course.exercises:
-        found = _read(exercise, path, course)
-        line, done = text("cli.standing.absent", lang), False
-        if not _absent(found):
-            any_there = True
-            line = text("cli.standing.not_begun", lang)
-            if not hasattr(found, "files") or begun(exercise, found):  # type: ignore[arg-type]
-                report = _grade(exercise, found, isolation)
-                line, done = f"{report.score:g} / {report.max_score:g}", exit_code(report, found) == ALL_PASSED
-        click.echo(f"{'✓' if done else ' '} {exercise.slug:<24} {line:>12}  {exercise.title(lang)}")
-        todo = todo or (None if done else exercise)
+    with _grader(course, isolation) as grader:
+        for exercise in course.exercises:
+            found = _read(exercise, path, course)
+            line, done = text("cli.standing.absent", lang), False
+            if not _absent(found):
+                any_there = True
+                line = text("cli.standing.not_begun", lang)
+                if not hasattr(found, "files") or begun(exercise, found):  # type: ignore[arg-type]
+                    report = grader.grade(exercise, found)
+                    line, done = f"{report.score:g} / {report.max_score:g}", exit_code(report, found) == ALL_PASSED
+            click.echo(f"{'✓' if done else ' '} {exercise.slug:<24} {line:>12}  {exercise.title(lang)}")
+            todo = todo or (None if done else exercise)
     click.echo()
     if not any_there:
         click.echo(text("cli.standing.begin", lang))
@@ -287,19 +292,20 @@ def _next(exercise: Exercise, lang: str) -> str:
 @isolation_option
 @lang_option
 @course_option
-def watch(exercise: str | None, path: Path, isolation: str, course_folder: str | None) -> int:
+def watch(exercise: str | None, path: Path, isolation: Mode, course_folder: str | None) -> int:
     from grader.workspace import saves
 
     course = _course(course_folder)
     chosen = [course.find(exercise)] if exercise else list(course.exercises)
     before = {each.slug: _read(each, path, course) for each in chosen}
     click.echo(text("cli.watching", _lang(), path=path.resolve()))
-    for _ in saves(path):
-        for each in chosen:
-            found = _read(each, path, course)
-            if found != before[each.slug] and not _absent(found):
-                show(_grade(each, found, isolation), [])
-            before[each.slug] = found
+    with _grader(course, isolation) as grader:
+        for _ in saves(path):
+            for each in chosen:
+                found = _read(each, path, course)
+                if found != before[each.slug] and not _absent(found):
+                    show(grader.grade(each, found), [])
+                before[each.slug] = found
     return ALL_PASSED
 
 
@@ -319,10 +325,10 @@ def _absent(found: Submission | Problem) -> bool:
     return bool(getattr(found, "absent", False))
 
 
-def _grade(exercise: Exercise, found: Submission | Problem, isolation: str, select: str = "") -> Report:
-    from grader.grading import grade
+def _grader(course: Course, isolation: Mode) -> Grader:
+    from grader.grading import Grader
 
-    return grade(exercise, found, lang=_lang(), isolation=isolation, select=select)
+    return Grader(course, _lang(), isolation)
 
 
 def _debug(exercise: Exercise, found: Submission | Problem, select: str) -> int:

@@ -8,7 +8,7 @@ mistake does. No name is better than a wrong name.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,77 +19,90 @@ from grader.isolation import WorkerEnded
 from grader.properties import Property
 from grader.subject import Exchange, Subject
 
-Transcript = list[list[Exchange]]  # a property's cases, each until the first claim that does not hold
-
 
 @dataclasses.dataclass(frozen=True)
-class Transcripts:
-    """What one program answers in every case of every property, by the property's name.
+class Testimony:
+    """What a program answers in one case of one property, until the first claim that does not hold."""
 
-    `failed` names the properties that do not hold for it.
-    """
-
-    answers: Mapping[str, Transcript]
-    failed: frozenset[str]
+    exchanges: Sequence[Exchange]
+    holds: bool
 
 
-def transcribe(
-    subject: Subject, reference: Subject | None, properties: Iterable[Property], forbidden: Sequence[str]
-) -> Transcripts:
-    """Ask every case of every property and keep what is answered.
+class Witness:
+    """One program, asked case by case; each question is put once, and only when the answer matters."""
 
-    Raises:
-        WorkerEnded: the program did not survive a question.
-    """
-    answers: dict[str, Transcript] = {}
-    failed = set()
-    for property in properties:
-        if property.needs_reference and reference is None:
-            continue
-        answers[property.name] = []
-        for case in property.cases():
-            try:
-                property.check(subject, reference, case, forbidden)
-            except WorkerEnded:
-                raise
-            except Exception:
-                failed.add(property.name)
-            answers[property.name].append(list(subject.exchanges))
-    return Transcripts(answers, frozenset(failed))
+    def __init__(self, load: Callable[[], Subject], reference: Subject | None, forbidden: Sequence[str]) -> None:
+        self._load = load
+        self._reference = reference
+        self._forbidden = forbidden
+        self._subject: Subject | None = None
+        self._known: dict[tuple[str, int], Testimony] = {}
+
+    def testimony(self, property: Property, index: int) -> Testimony:
+        """The answers in one case.
+
+        Raises:
+            SubmissionRaised: it cannot be loaded.
+            WorkerEnded: it did not survive the question.
+        """
+        key = (property.name, index)
+        if key not in self._known:
+            self._known[key] = self._ask(property, index)
+        return self._known[key]
+
+    def _ask(self, property: Property, index: int) -> Testimony:
+        if self._subject is None:
+            self._subject = self._load()
+        holds = True
+        try:
+            property.check(self._subject, self._reference, property.cases()[index], self._forbidden)
+        except WorkerEnded:
+            raise
+        except Exception:
+            holds = False
+        return Testimony(tuple(self._subject.exchanges), holds)
+
+    def fails(self, property: Property) -> bool:
+        """Whether the property does not hold in some case."""
+        return not all(self.testimony(property, index).holds for index in range(len(property.cases())))
+
+    def answers_like(self, other: Witness, properties: Iterable[Property]) -> bool:
+        """Whether both answer alike in every case of these properties."""
+        return all(
+            _alike(self.testimony(property, index), other.testimony(property, index))
+            for property in properties
+            for index in range(len(property.cases()))
+        )
 
 
 def names_of(
-    submission: Transcripts, mistakes: Mapping[str, Transcripts], groups: Mapping[str, frozenset[str]]
+    submission: Witness, mistakes: Mapping[str, Witness], properties: Sequence[Property], failed: Sequence[str]
 ) -> list[str]:
-    """The mistakes that this submission makes, as far as that is certain.
+    """The mistakes that a submission makes, as far as that is certain; `failed` names the properties it failed.
 
-    `groups` maps a property to the names of the submission that it asks: properties that ask the same names are
-    judged together, so that two mistakes in two functions do not hide each other. A mistake that only shows in
-    some groups must fail everywhere it is known to fail.
+    Properties that ask the same names of the submission are looked at together, so that two mistakes in two functions
+    do not hide each other. A mistake that agrees there must not be known to fail where the submission does not.
     """
-    exact = [name for name, theirs in mistakes.items() if _alike(submission, theirs, submission.answers)]
+    telling = [p for p in properties if p.name in failed]
+    rest = [p for p in properties if p.name not in failed]
+    exact = [name for name, mistake in mistakes.items() if mistake.answers_like(submission, [*telling, *rest])]
     if exact:
         return exact if len(exact) == 1 else []
     found: list[str] = []
-    for group in dict.fromkeys(groups[name] for name in sorted(submission.failed)):
-        inside = [name for name in submission.answers if groups[name] == group]
+    for asked in dict.fromkeys(frozenset(p.subjects) for p in telling):
+        together = [p for p in [*telling, *rest] if frozenset(p.subjects) == asked]
         candidates = [
             name
-            for name, theirs in mistakes.items()
-            if theirs.failed & set(inside) and theirs.failed <= submission.failed and _alike(submission, theirs, inside)
+            for name, mistake in mistakes.items()
+            if mistake.answers_like(submission, together) and not any(mistake.fails(p) for p in rest)
         ]
         if len(candidates) == 1 and candidates[0] not in found:
             found.append(candidates[0])
     return found
 
 
-def _alike(mine: Transcripts, theirs: Transcripts, properties: Iterable[str]) -> bool:
-    return all(
-        (name in mine.failed) == (name in theirs.failed)
-        and len(mine.answers[name]) == len(theirs.answers[name])
-        and all(map(_same_exchanges, mine.answers[name], theirs.answers[name]))
-        for name in properties
-    )
+def _alike(mine: Testimony, theirs: Testimony) -> bool:
+    return mine.holds == theirs.holds and _same_exchanges(mine.exchanges, theirs.exchanges)
 
 
 def _same_exchanges(mine: Sequence[Exchange], theirs: Sequence[Exchange]) -> bool:

@@ -89,11 +89,18 @@ class Explainer:
             message = error.message.strip() or "-"
             return self._text(outcome.verdict.value, call=call, type=error.type, message=message)
         if isinstance(error, WorkerEnded):
-            reason = error.sentence(self._lang)
+            reason = self._of_ending(error)
             return self._text("ended", call=call, reason=reason) if call else self._text("ended.import", reason=reason)
         if outcome.verdict is Verdict.TAMPERED:
             return self._text("tampered", call=call)
         return self._of_unusable(outcome, failure)
+
+    def _of_ending(self, ended: WorkerEnded) -> str:
+        detail = {name: _rounded(value) for name, value in ended.detail.items()}
+        ways = (f"{ended.verdict.value}.{ended.detail.get(name)}" for name in ("cause", "clock"))
+        more = (f"{ended.verdict.value}.{name}" for name in ("signal", "code") if name in ended.detail)
+        key = next((key for key in (*ways, *more) if has(f"ended.{key}")), ended.verdict.value)
+        return text(f"ended.{key}", self._lang, **detail)
 
     def _of_violation(self, violation: Violation, call: str) -> str:
         what = _described(violation.what, call)
@@ -185,6 +192,10 @@ def _strings(tensor: torch.Tensor) -> Any:
 def _described(what: str, call: str) -> str:
     """The answer a claim speaks of: its own words, or the call that gave it."""
     return what or call
+
+
+def _rounded(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _is_plain(value: Any) -> bool:

@@ -12,58 +12,81 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from grader import __version__, isolation
-from grader.exercises import Exercise, read_source
+from grader import __version__
+from grader import isolation as isolating
+from grader.exercises import Course, Exercise, read_source
 from grader.messages import text
 from grader.results import Diagnosis, Isolation, PropertyResult, Report, Verdict
 from grader.submissions import Problem, Submission
 
 if TYPE_CHECKING:
+    from grader.bench import Bench
     from grader.properties import Property
 
 PASSED_OVER = (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN)
 
 
-def grade(
-    exercise: Exercise,
-    submission: Submission | Problem,
-    *,
-    lang: str = "en",
-    isolation: str = "best",
-    select: str = "",
-    arguments: Sequence[str] = (),
-) -> Report:
-    """Grade one submission.
+class Grader:
+    """Grades submissions one after the other: one zygote, and a bench for each exercise.
 
-    `isolation` is "best" (as good as this machine can) or "require" (refuse to run less than contained); `select` is
-    pytest's -k, `arguments` are further ones of pytest's.
-
-    Raises:
-        CourseError: the exercise itself is broken.
-        isolation.Unavailable: "require" cannot be had here.
+    `mode` is "best" (as good as this machine can) or "require" (refuse to run less than contained). The zygote is
+    started by the first submission that is fit to run.
     """
-    started = time.monotonic()
-    if isinstance(submission, Problem):
-        return _report(exercise, submission, _unread(exercise, submission, lang), lang, started)
-    with start(isolation) as zygote:
-        from grader.bench import Bench  # imports torch, while the zygote does the same
-        from grader.properties import device_missing
 
-        bench = Bench(exercise)
+    def __init__(self, course: Course, lang: str = "en", mode: isolating.Mode = "best") -> None:
+        self._lang = lang
+        self._mode = mode
+        self._hidden = [course.folder / "exercises", course.folder / "solutions"]
+        self._zygote: isolating.Zygote | None = None
+        self._benches: dict[str, Bench] = {}
+
+    def grade(
+        self, exercise: Exercise, submission: Submission | Problem, select: str = "", arguments: Sequence[str] = ()
+    ) -> Report:
+        """Grade one submission. `select` is pytest's -k, `arguments` are further ones of pytest's.
+
+        Raises:
+            CourseError: the exercise itself is broken.
+            isolation.Unavailable: "require" cannot be had here.
+        """
+        began = time.monotonic()
+        if isinstance(submission, Problem):
+            return _report(exercise, submission, _unread(exercise, submission, self._lang), self._lang, began)
+        zygote = self._started()
+        bench = self._bench(exercise)
         chosen = ["-k", select] if select else []
-        judged = bench.judge(zygote.worker, submission, lang, [*chosen, *arguments])
-        results = [judged.get(p.name) or _unselected(exercise, p, lang) for p in bench.properties]
-        wrong = any(result.verdict in (Verdict.FAILED, Verdict.RAISED) for result in results)
-        diagnoses = bench.diagnoses(zygote.worker, submission, lang) if wrong else []
-        shared = [p.name for p in bench.properties if device_missing(p)]
-        return _report(exercise, submission, results, lang, started, diagnoses, zygote.describe(lang), shared)
+        judged = bench.judge(zygote.worker, submission, self._lang, [*chosen, *arguments])
+        results = [judged.get(p.name) or _unselected(exercise, p, self._lang) for p in bench.properties]
+        failed = [result.name for result in results if result.verdict in (Verdict.FAILED, Verdict.RAISED)]
+        diagnoses = bench.diagnoses(zygote.worker, submission, failed, self._lang) if failed else []
+        isolation, shared = zygote.describe(self._lang), bench.without_device()
+        return _report(exercise, submission, results, self._lang, began, diagnoses, isolation, shared)
 
+    def _started(self) -> isolating.Zygote:
+        if self._zygote is None:
+            self._zygote = isolating.start(mode=self._mode, hidden=self._hidden)
+        return self._zygote
 
-def start(mode: str) -> isolation.Zygote:
-    """A zygote that imports torch in the background."""
-    return isolation.start(mode=mode)
+    def _bench(self, exercise: Exercise) -> Bench:
+        from grader.bench import Bench  # imports torch, while the zygote does the same
+
+        if exercise.slug not in self._benches:
+            self._benches[exercise.slug] = Bench(exercise)
+        return self._benches[exercise.slug]
+
+    def close(self) -> None:
+        """End the zygote and every worker."""
+        if self._zygote is not None:
+            self._zygote.close()
+        self._zygote = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _unselected(exercise: Exercise, property: Property, lang: str) -> PropertyResult:

@@ -15,7 +15,7 @@ import torch
 
 from grader.cases import Case, simplest_failure
 from grader.claims import VacuousClaim, Violation
-from grader.isolation import WorkerEnded
+from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property, device_missing
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
@@ -75,8 +75,9 @@ class Failure:
     settled: bool = True
 
     @property
-    def timed_out(self) -> bool:
-        return isinstance(self.error, WorkerEnded) and self.error.verdict is Verdict.TIMEOUT
+    def may_pass(self) -> bool:
+        """Whether the machine may be the cause, so that it is tried once more, alone, before it counts."""
+        return isinstance(self.error, WorkerEnded) and self.error.verdict in (Verdict.TIMEOUT, Verdict.GRADER_ERROR)
 
     @property
     def not_implemented(self) -> bool:
@@ -115,6 +116,7 @@ class Session:
         self._subject: Subject | None = None
         self._patience = PATIENCE
         self._last: WorkerEnded | None = None
+        self._left = ("", False)
         self.load_error: Exception | None = None
 
     def subject(self) -> Subject:
@@ -149,11 +151,18 @@ class Session:
         self.close()
 
     def take_output(self) -> tuple[str, bool]:
-        return self._worker.take_output() if self._worker is not None else ("", False)
+        """What was printed since the last call of this, by a worker that has ended too, and whether it was cut."""
+        printed, cut = self._left
+        self._left = ("", False)
+        if self._worker is not None:
+            more, more_cut = self._worker.take_output()
+            printed, cut = printed + more, cut or more_cut
+        return printed, cut
 
     def close(self) -> None:
         if self._worker is not None:
             self._worker.close()
+            self._left = self.take_output()
         self._worker = self._subject = None
 
 
@@ -190,7 +199,9 @@ class Judge:
             return Outcome(property, Verdict.NOT_RUN)
         try:
             subject = self._session.subject()
-        except Exception as error:
+        except Unavailable:
+            raise
+        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
             return self._outcome(property, Failure(error))
         unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
         if unmet is not None:
@@ -206,7 +217,7 @@ class Judge:
     def _first_failure(self, property: Property) -> Failure | None:
         for case in property.cases():
             failure = self._failure_in(property, case)
-            if failure is not None and failure.timed_out:  # once more, alone, before it counts
+            if failure is not None and failure.may_pass:
                 failure = self._failure_in(property, case)
             if failure is not None:
                 return failure
@@ -216,7 +227,7 @@ class Judge:
         """What keeps the property from holding in this case, None when it holds."""
         try:
             subject = self._session.subject()
-        except (SubmissionRaised, WorkerEnded) as error:
+        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
             return Failure(error, case)
         try:
             property.check(subject, self._exact, case, self._forbidden)
@@ -292,6 +303,6 @@ def verdict_of(failure: Failure, session: Session) -> Verdict:
         if failure.not_implemented:
             return Verdict.NOT_IMPLEMENTED
         return Verdict.IMPORT_ERROR if error is session.load_error else Verdict.RAISED
-    if isinstance(error, OSError):  # the zygote could not be started: ours
+    if isinstance(error, IsolationError):
         return Verdict.GRADER_ERROR
     return Verdict.FAILED

@@ -13,7 +13,7 @@ import msgspec
 SCHEMA = "grader/report/v1"
 
 
-class Verdict(str, enum.Enum):
+class Verdict(enum.StrEnum):
     """How a property, or a whole submission, ended. Decided outside the worker; no answer is never a pass."""
 
     PASSED = "passed"

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 
 from grader.bench import Bench
 from grader.claims import Measurement, measured
-from grader.diagnosis import names_of
 from grader.exercises import Course, Exercise
 from grader.judge import Judge, LocalWorker, Session, Source
 from grader.results import Verdict
 
+FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN}
 UNTOUCHED = {Verdict.NOT_IMPLEMENTED, Verdict.SKIPPED, Verdict.NOT_RUN}
 
 
@@ -128,8 +128,8 @@ def _row(bench: Bench, kind: str, name: str, source: Source) -> Row:
         with measured() as ledger:
             verdicts[p.name] = judge.judge(p).verdict
         measurements[p.name] = ledger
-    mine = bench.transcribed(LocalWorker(), source) if kind == "mistake" else None
-    named = names_of(mine, bench.mistakes, bench.groups) if mine else []
+    failed = [name for name, verdict in verdicts.items() if verdict not in FINE]
+    named = bench.names_of(LocalWorker(), source, failed) if kind == "mistake" else []
     return Row(kind, name, verdicts, measurements, named)
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from grader.judge import LocalWorker
-from tests.engine import changed, tiny_bench
+from grader.results import Verdict
+from tests.engine import changed, judged, tiny_bench
 
 
 @pytest.fixture(scope="module")
@@ -11,13 +12,18 @@ def bench():
     return tiny_bench()
 
 
+def names(bench, source):
+    failed = [name for name, result in judged(bench, source).items() if result.verdict is Verdict.FAILED]
+    return [diagnosis.name for diagnosis in bench.diagnoses(LocalWorker, source, failed, "en")]
+
+
 def named(bench, *edits):
-    return [diagnosis.name for diagnosis in bench.diagnoses(LocalWorker, changed(bench, *edits), "en")]
+    return names(bench, changed(bench, *edits))
 
 
 def test_every_mistake_is_named(bench):
     for name in bench.named:
-        assert [d.name for d in bench.diagnoses(LocalWorker, bench.mistaken(name), "en")] == [name]
+        assert names(bench, bench.mistaken(name)) == [name]
 
 
 def test_the_same_mistake_in_other_words_is_named(bench):
@@ -45,4 +51,4 @@ def test_an_unknown_mistake_has_no_name(bench):
 
 
 def test_what_is_right_has_no_mistake(bench):
-    assert [d.name for d in bench.diagnoses(LocalWorker, bench.reference, "en")] == []
+    assert names(bench, bench.reference) == []

@@ -82,7 +82,7 @@ class Worker:
         """Kills the worker, if it still runs. Nothing survives it."""
         if self._end is None:
             self._end = WorkerEnded(Verdict.GRADER_ERROR, {"cause": "closed"})
-        self._stop()
+            self._stop()
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,5 @@
 """A small exercise for the tests of the engine: scaled scores, and a layer."""
 
-import torch
 from torch import Tensor, nn
 
 

@@ -1,0 +1,68 @@
+"""Code that reproduces a counterexample: exact to the bit, layout included."""
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+import torch
+
+from grader import wire
+from grader.reproduction import Script, literal
+from grader.subject import Exchange
+
+
+def run(code: str) -> torch.Tensor:
+    return eval(code, {"torch": torch, "float": float})
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.tensor([[1.5, -0.29], [0.0, 3.0]]),
+        torch.tensor(0.1),
+        torch.tensor([1, 2, 3]),
+        torch.tensor([True, False]),
+        torch.tensor([0.1, 1e-30, float("inf"), float("-inf")]),
+        torch.tensor([0.1, 2.0], dtype=torch.float16),
+        torch.tensor([1 / 3, 2.0], dtype=torch.float64),
+        torch.zeros(2, 0),
+        torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).T,
+        torch.tensor([[1.0], [2.0]]).expand(2, 3),
+    ],
+)
+def test_a_literal_is_the_tensor_itself(tensor):
+    again = run(literal(tensor))
+    assert torch.equal(again, tensor)
+    assert again.dtype == tensor.dtype
+    assert again.stride() == tensor.stride()
+
+
+@hypothesis.settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@hypothesis.given(st.floats(width=32, allow_nan=False))
+def test_every_float_comes_back(value):
+    assert run(literal(torch.tensor([value]))).item() == value
+
+
+def test_a_large_tensor_is_not_written_out():
+    assert "too many" in literal(torch.zeros(10_000))
+
+
+def test_calls_name_the_arguments_of_the_property():
+    q = torch.tensor([1.0, 2.0])
+    call = wire.Call(name="f", args=[q, torch.tensor([3.0]), 7], kwargs={"causal": True})
+    exchange = Exchange(call, wire.Answer(value=q))
+    script = Script("ex99_thing.py", {"q": q})
+    assert script.call(exchange) == "f(q, <[1]>, 7, causal=True)"
+    code = script.code([exchange])
+    assert "from ex99_thing import f" in code
+    assert "out = f(q, x1, 7, causal=True)" in code
+    assert code.index("q = torch.tensor([1.0, 2.0])") < code.index("out = ")
+
+
+def test_modules_keep_their_name_and_take_their_weights():
+    made = Exchange(wire.Call(name="TokenEmbedding", args=[5]), wire.Answer(value=wire.Handle(0, "TokenEmbedding")))
+    written = Exchange(wire.Write(handle=0, values={"weight": torch.ones(2)}), wire.Answer())
+    called = Exchange(wire.Call(handle=0, args=[torch.tensor([1])]), wire.Answer(value=torch.ones(1)))
+    code = Script("ex01_embedding.py", {}).code([made, written, called])
+    assert "token_embedding = TokenEmbedding(5)" in code
+    assert 'token_embedding.get_parameter("weight").copy_(torch.tensor([1.0, 1.0]))' in code
+    assert "out = token_embedding(x1)" in code
