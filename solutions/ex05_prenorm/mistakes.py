@@ -377,6 +377,14 @@ MISTAKES = [
     ),
     # ---- PreNormBlock
     Mistake(
+        "squeezes_axes_of_size_one",
+        old=RESIDUAL,
+        new="return (x + self.ffn(self.norm(x))).squeeze()  ",
+        caught_by="shape_stays",
+        en=("squeezes axes of size one away", "One row or one position is an ordinary case: the shape of x comes back."),
+        zh=("把大小为 1 的轴压掉了", "只有一行或一个位置是很平常的情况：输出形状应与 x 相同。"),
+    ),
+    Mistake(
         "takes_the_residual_from_the_normed_input",
         old=RESIDUAL,
         new="x = self.norm(x)\n        return x + self.ffn(x)  ",

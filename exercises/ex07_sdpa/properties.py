@@ -1,0 +1,323 @@
+"""ex07: the fused kernel does the work; masks, alignment and blind queries are up to you."""
+
+import torch
+
+from grader.properties import (
+    Choice,
+    Float,
+    Index,
+    Seed,
+    depends,
+    dtype,
+    equal,
+    exactly,
+    finite,
+    gradients,
+    holds,
+    inputs_unchanged,
+    prop,
+    shape,
+)
+
+HALF = {torch.float16: 5e-3, torch.bfloat16: 4e-2}  # a few units in the last place of each dtype
+
+
+def ragged(q, k, seed, blind=True):
+    """A padding mask [B, 1, 1, S]: rows of real tokens of several lengths, padded left or right or with holes.
+
+    With `blind`, the last row has no real token at all; without it the first key is always real, also for causal.
+    """
+    B, S = q.shape[0], k.shape[-2]
+    generator = torch.Generator().manual_seed(seed)
+    real = torch.ones(B, S, dtype=torch.bool)
+    real[0, : S // 2] = False
+    real[1, 1 + S // 2 :] = False
+    for row in range(2, B):
+        real[row] = torch.rand(S, generator=generator) < 0.5
+        real[row, int(torch.randint(S, (), generator=generator))] = True
+    if blind:
+        real[B - 1] = False
+    else:
+        real[:, 0] = True
+    return real[:, None, None, :]
+
+
+def cotangent_for(q, v, seed):
+    return torch.randn((*q.shape[:-1], v.shape[-1]), generator=torch.Generator().manual_seed(seed))
+
+
+def options_for(q, k, seed):
+    """Every combination of causal and padding."""
+    padding = ragged(q, k, seed)
+    return {}, {"causal": True}, {"padding": padding}, {"causal": True, "padding": padding}
+
+
+@prop(points=4, cases=3)
+def shape_is_that_of_the_queries_and_values(
+    fused_attention, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E"], seed: Seed
+):
+    """The output has the shape [B, H, T, E] for every combination of causal and padding, also for a single query or row."""
+    for given in (q, q[:, :, :1]):
+        for options in options_for(q, k, seed):
+            shape(fused_attention(given, k, v, **options), *given.shape[:-1], v.shape[-1])
+    shape(fused_attention(q[:1], k[:1], v[:1], causal=True), 1, *q.shape[1:-1], v.shape[-1])
+
+
+@prop(points=9, cases=4, sizes={"D": (3, 6), "E": (7, 9)})
+def attention_has_the_right_values(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H S D"], v: Float["B H S E"], w: Float["B H S E"]
+):
+    """Without masks the output is softmax(q k^T / sqrt(D)) v: every query sees every key, whatever T and S are."""
+    equal(fused_attention(q, k, v), reference.fused_attention(q, k, v))
+    equal(fused_attention(q * 3, k, w), reference.fused_attention(q * 3, k, w))
+    equal(fused_attention(q, k, v, causal=False, padding=None), reference.fused_attention(q, k, v))
+    equal(fused_attention.without_grad(q, k, w), reference.fused_attention(q, k, w), what="under no_grad")
+
+
+@prop(points=8, cases=4)
+def causal_hides_the_future(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H T D"], v: Float["B H T E"], t: Index["T-1"]
+):
+    """With as many queries as keys, query t sees keys 0 to t, itself included: later keys and values change nothing."""
+    got = fused_attention(q, k, v, causal=True)
+    equal(got, reference.fused_attention(q, k, v, causal=True))
+    later_k, later_v = k.clone(), v.clone()
+    later_k[:, :, t + 1 :] = 3.0
+    later_v[:, :, t + 1 :] = 20.0
+    changed = fused_attention(q, later_k, later_v, causal=True)
+    equal(changed[:, :, : t + 1], got[:, :, : t + 1], tol=1e-5, what="the outputs up to t")
+    depends(changed[:, :, t + 1 :], got[:, :, t + 1 :], what="the outputs after t")
+
+
+@prop(points=11, cases=4)
+def causal_is_aligned_at_the_last_key(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E"]
+):
+    """With fewer queries than keys the last query sees every key, the one before it all but the last, and so on."""
+    for last in (q.shape[-2], 1, 2):
+        newest = q[:, :, -last:]
+        equal(fused_attention(newest, k, v, causal=True), reference.fused_attention(newest, k, v, causal=True))
+    one_more = k[:, :, : q.shape[-2] + 1], v[:, :, : q.shape[-2] + 1]
+    equal(fused_attention(q, *one_more, causal=True), reference.fused_attention(q, *one_more, causal=True))
+
+
+@prop(points=9, cases=4)
+def padding_hides_what_is_not_real(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H S D"], v: Float["B H S E"], seed: Seed
+):
+    """Where padding is False a key is seen by no query of its row: True means "may attend". Padded values change nothing."""
+    padding = ragged(q, k, seed, blind=False)
+    got = fused_attention(q, k, v, padding=padding)
+    equal(got, reference.fused_attention(q, k, v, padding=padding))
+    hidden = ~padding.transpose(-2, -1)
+    other_k, other_v = k.masked_fill(hidden, 2.0), v.masked_fill(hidden, 30.0)
+    equal(fused_attention(q, other_k, other_v, padding=padding), got, tol=1e-5, what="with other padded keys")
+    everything = torch.ones_like(padding)
+    equal(fused_attention(q, k, v, padding=everything), reference.fused_attention(q, k, v), what="all keys real")
+
+
+@prop(points=9, cases=4)
+def causal_and_padding_hold_together(
+    fused_attention,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    old_k: Float["B H S D"],
+    old_v: Float["B H S E"],
+    seed: Seed,
+):
+    """With both, a query sees a key only if both allow it, for T == S and for T < S."""
+    for keys, values in ((k, v), (torch.cat([old_k, k], 2), torch.cat([old_v, v], 2))):
+        padding = ragged(q, keys, seed, blind=False)
+        options = {"causal": True, "padding": padding}
+        equal(fused_attention(q, keys, values, **options), reference.fused_attention(q, keys, values, **options))
+
+
+@prop(points=8, cases=4)
+def blind_queries_give_zeros(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H T D"], v: Float["B H T E", 3.0], seed: Seed
+):
+    """A query with no allowed key gives zeros exactly, and no gradient becomes NaN or reaches what it does not see."""
+    padding = ragged(q, k, seed)
+    cotangent = cotangent_for(q, v, seed)
+    nothing = torch.zeros_like(cotangent[-1])
+    for options in ({"padding": padding}, {"padding": padding, "causal": True}):
+        got = fused_attention.gradients(q, k, v, cotangent=cotangent, **options)
+        shape(got.value, cotangent.shape)
+        finite(got.value)
+        exactly(got.value[-1].float(), nothing, what="the row without a real token")
+        equal(got.value, reference.fused_attention(q, k, v, **options))
+        gradients(got, reference.fused_attention.gradients(q, k, v, cotangent=cotangent, **options))
+    exactly(got.value[0, :, 0].float(), nothing[:, 0], what="a first query that sees only padding")
+
+
+@prop(points=6, cases=3)
+def gradients_are_right(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E"], seed: Seed
+):
+    """The gradients at q, k and v are right for every combination of causal and padding."""
+    cotangent = cotangent_for(q, v, seed)
+    same_length = k[:, :, : q.shape[-2]], v[:, :, : q.shape[-2]]
+    for keys, values in ((k, v), same_length):
+        for options in options_for(q, keys, seed):
+            want = reference.fused_attention.gradients(q, keys, values, cotangent=cotangent, **options)
+            gradients(fused_attention.gradients(q, keys, values, cotangent=cotangent, **options), want)
+
+
+@prop(points=7, cases=2)
+def kernel_does_the_work(
+    fused_attention,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    old_k: Float["B H S D"],
+    old_v: Float["B H S E"],
+    seed: Seed,
+):
+    """The output is made by F.scaled_dot_product_attention, in every combination of options, for T == S and T < S."""
+    for keys, values in ((k, v), (torch.cat([old_k, k], 2), torch.cat([old_v, v], 2))):
+        for options in options_for(q, keys, seed):
+            plain = fused_attention.with_kernel(q, keys, values, **options)
+            holds(plain.calls, "kernel_not_run")
+            silenced = fused_attention.with_kernel(q, keys, values, scale=0.0, **options)
+            holds(bool((silenced.value == 0).all()), "kernel_ignored")
+
+
+@prop(points=3, cases=2)
+def mask_and_flag_never_meet(
+    fused_attention, attention_error, q: Float["B H T D"], k: Float["B H T D"], v: Float["B H T E"], seed: Seed
+):
+    """No call of the kernel gets a mask and is_causal=True at once."""
+    for keys, values in ((k, v), (torch.cat([k, k], 2), torch.cat([v, v], 2))):
+        for options in options_for(q, keys, seed):
+            _never_both(fused_attention.with_kernel(q, keys, values, **options).calls)
+        _never_both(attention_error.with_kernel(q, keys, values, causal=True).calls)
+
+
+def _never_both(calls):
+    holds(not any(call.masked and call.is_causal for call in calls), "mask_and_flag")
+
+
+@prop(points=3, cases=2)
+def nothing_is_dropped(
+    fused_attention, attention_error, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E"], seed: Seed
+):
+    """Dropout is never active in the kernel, and two calls give the same."""
+    same_length = k[:, :, : q.shape[-2]], v[:, :, : q.shape[-2]]
+    for keys, values in ((k, v), same_length):
+        for options in options_for(q, keys, seed):
+            for given in (q, q.clone().requires_grad_()):
+                first = fused_attention.with_kernel(given, keys, values, **options)
+                _drops_nothing(first.calls)
+        again = fused_attention.without_grad(q, keys, values, **options)
+        equal(again, first.value, tol=1e-5, what="the same call again")
+        _drops_nothing(attention_error.with_kernel(q, keys, values, causal=True).calls)
+
+
+def _drops_nothing(calls):
+    worst = max((call.dropout_p for call in calls), default=0.0)
+    holds(worst == 0.0, "dropout_active", p=f"{worst:g}")
+
+
+@prop(points=5, cases=2)
+def half_precision_works(
+    fused_attention,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T+S D"],
+    v: Float["B H T+S E"],
+    seed: Seed,
+    kind: Choice[torch.float16, torch.bfloat16],
+):
+    """float16 and bfloat16 inputs give that dtype back, no NaN, and agree with float32 as far as the dtype can."""
+    q, k, v = q.to(kind), k.to(kind), v.to(kind)
+    same_length = k[:, :, : q.shape[-2]], v[:, :, : q.shape[-2]]
+    for keys, values in ((k, v), same_length):
+        for options in options_for(q, keys, seed):
+            got = fused_attention(q, keys, values, **options)
+            dtype(got, kind)
+            finite(got)
+            equal(got, reference.fused_attention(q, keys, values, **options), tol=HALF[kind])
+
+
+@prop(points=5, cases=2)
+def inputs_are_any_tensors_and_stay(
+    fused_attention,
+    attention_error,
+    reference,
+    q: Float["B T H D"],
+    k: Float["B T H D"],
+    v: Float["B T H E"],
+    seed: Seed,
+):
+    """Transposed, expanded and float64 inputs work, the dtype stays, and no argument is changed, the mask included."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    padding = ragged(q, k, seed)
+    one_head = k[:, :1].expand(k.shape), v[:, :1].expand(v.shape)
+    one_mask = padding[:1].expand(padding.shape)
+    for keys, values, mask in ((k, v, padding), (*one_head, one_mask), (k.clone().requires_grad_(), v, None)):
+        for causal in (False, True):
+            effects = inputs_unchanged(fused_attention, q, keys, values, padding=mask, causal=causal)
+            equal(effects.value, reference.fused_attention(q, keys, values, padding=mask, causal=causal))
+    exact = fused_attention(q.double(), k.double(), v.double(), causal=True, padding=padding)
+    dtype(exact, torch.float64)
+    equal(exact, reference.fused_attention(q, k, v, causal=True, padding=padding))
+    for causal in (False, True):
+        inputs_unchanged(attention_error, q.clone().requires_grad_(), *one_head, causal=causal)
+
+
+@prop(points=5, cases=3)
+def error_compares_with_attention_by_hand(
+    fused_attention, attention_error, reference, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E", 2.0]
+):
+    """attention_error is a float, and one of its sides is a right attention that owes nothing to the kernel."""
+    short_k, short_v = k[:, :, : q.shape[-2]], v[:, :, : q.shape[-2]]
+    for keys, values in ((k, v), (short_k, short_v)):
+        for options in ({}, {"causal": True}):
+            by_hand = reference.fused_attention(q, keys, values, **options)
+            fused = fused_attention(q, keys, values, **options)
+            _measures(attention_error(q, keys, values, **options), fused, by_hand, "attention_error")
+            fused = fused_attention.with_kernel(q, keys, values, scale=0.0, **options).value
+            error = attention_error.with_kernel(q, keys, values, scale=0.0, **options).value
+            _measures(error, fused, by_hand, "attention_error with the kernel's result at zero")
+
+
+@prop(points=4, cases=4)
+def error_is_measured(
+    fused_attention,
+    attention_error,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T+S D"],
+    v: Float["B H T+S E"],
+    causal: Choice[False, True],
+    by: Choice[0.25, -0.25, 3.0, -0.0625],
+):
+    """When one element of the kernel's result is off, upwards or downwards, attention_error is off by exactly that."""
+    by_hand = reference.fused_attention(q, k, v, causal=causal)
+    for place in (0.0, 0.37, 0.71, 1.0):
+        fused = fused_attention.with_kernel(q, k, v, causal=causal, add=by, at=place).value
+        error = attention_error.with_kernel(q, k, v, causal=causal, add=by, at=place).value
+        _measures(error, fused, by_hand, "attention_error of a spoiled kernel")
+
+
+def _measures(error, fused, by_hand, what):
+    """The error is the largest difference between what fused_attention gives and what is right."""
+    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+    shape(fused, by_hand.shape, what="fused_attention")
+    equal(error, (fused.double() - by_hand).abs().max(), tol=2e-5, zero=True, what=what)
+
+
+@prop(points=4, cases=1, device="cuda", sizes={"B": (2, 2), "H": (8, 8), "T": (128, 128), "D": (64, 64)})
+def cuda_half_agrees(
+    fused_attention, reference, q: Float["B H T D"], k: Float["B H T D"], v: Float["B H T D"], seed: Seed
+):
+    """On a GPU, float16 inputs of shape [2, 8, 128, 64] give no NaN and agree with float32."""
+    half = q.half(), k.half(), v.half()
+    for options in options_for(q, k, seed):
+        got = fused_attention(*half, **options)
+        shape(got, q.shape)
+        dtype(got, torch.float16)
+        finite(got)
+        equal(got, reference.fused_attention(*half, **options), tol=HALF[torch.float16])
