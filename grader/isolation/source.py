@@ -60,7 +60,8 @@ class Zygote:
     ) -> None:
         self.limits, self.mode, self.forks = limits, mode, fork
         bounds = lockdown.Bounds(limits.memory_bytes, limits.cpu_seconds_of_a_worker, limits.open_files)
-        self._setup = zygote.Setup(bounds, [str(Path(path).resolve()) for path in hidden], list(without))
+        self.without = list(without)
+        self._setup = zygote.Setup(bounds, [str(Path(path).resolve()) for path in hidden], self.without)
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
@@ -170,7 +171,7 @@ class Zygote:
         line, their_line = socket.socketpair()
         output, their_output = socket.socketpair()
         with their_line, their_output:
-            data = msgspec.msgpack.encode(zygote.Fork())
+            data = msgspec.msgpack.encode(zygote.Fork(self.without))
             descriptors = [their_line.fileno(), their_output.fileno()]
             socket.send_fds(self._line, [len(data).to_bytes(4, "little") + data], descriptors)
         size, pidfds, _, _ = socket.recv_fds(self._line, 4, 1)

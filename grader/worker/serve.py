@@ -215,23 +215,22 @@ class Interpreter:
     # -------------------------------------------------------------------------------- what comes out
 
     def _answer(self, value: Any) -> Any:
-        budget = [ITEMS_MAX]
+        budget = _Budget()
         try:
             return self._carried(value, 0, budget)
         except _TooMuch as reason:
             return wire.Opaque(f"{_type_name(value)} {reason}")
 
-    def _carried(self, value: Any, depth: int, budget: list[int]) -> Any:
+    def _carried(self, value: Any, depth: int, budget: _Budget) -> Any:
         """A value of kinds that the wire carries. Objects are kept here, and a handle goes in their place."""
-        budget[0] -= 1
-        if budget[0] < 0:
-            raise _TooMuch("of too many items")
+        budget.spend(items=1)
         if depth >= wire.DEPTH_MAX - 4:
             raise _TooMuch("nested too deeply")
         kind = type(value)
         if value is None or kind in (bool, float):
             return value
         if isinstance(value, torch.Tensor):
+            budget.spend(elements=value.numel())
             return _plain(value)
         if kind is int:
             return value if -(1 << 63) <= value < 1 << 63 else wire.Opaque("int of more than 64 bits")
@@ -245,7 +244,7 @@ class Interpreter:
             return self._carried_dict(value, depth, budget)
         return self._kept_as(value)
 
-    def _carried_dict(self, value: dict[Any, Any], depth: int, budget: list[int]) -> Any:
+    def _carried_dict(self, value: dict[Any, Any], depth: int, budget: _Budget) -> Any:
         if any(type(key) not in (str, int) for key in value):
             return wire.Opaque("dict of keys that are neither str nor int")
         return {
@@ -287,6 +286,19 @@ def _watching(calls: list[wire.KernelCall] | None, spoil: wire.Spoil | None) -> 
 
 class _TooMuch(Exception):
     """An answer that is larger than the wire carries."""
+
+
+class _Budget:
+    """How much one answer may still hold."""
+
+    def __init__(self) -> None:
+        self.items, self.elements = ITEMS_MAX, wire.PAYLOAD_MAX
+
+    def spend(self, items: int = 0, elements: int = 0) -> None:
+        self.items -= items
+        self.elements -= elements
+        if self.items < 0 or self.elements < 0:
+            raise _TooMuch("of too many items")
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ LINE, OUTPUT = 3, 1  # descriptors in a worker
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What the judge decides about its workers. `without` leaves layers out, in tests of the ladder."""
+    """What the judge decides about its workers."""
 
     bounds: lockdown.Bounds
     hidden: list[str]
@@ -51,7 +51,9 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
 
 
 class Fork(msgspec.Struct, tag="fork", frozen=True):
-    """Fork a worker; its line and its output come along as descriptors."""
+    """Fork a worker; its line and its output come along as descriptors. `without` leaves layers out, in tests."""
+
+    without: list[str]
 
 
 class Forked(msgspec.Struct, tag="forked", frozen=True):
@@ -162,6 +164,7 @@ def _fork_on_request(line: socket.socket, plan: lockdown.Plan) -> None:
         if isinstance(request, Reap):
             send(line, _reap(request.pid))
         else:
+            plan.without = request.without
             _fork(line, descriptors, plan)
 
 
