@@ -1,0 +1,480 @@
+"""ex04: what must be true of masks, and of a softmax that respects them."""
+
+import torch
+
+from grader.properties import (
+    Bool,
+    Choice,
+    Float,
+    Ids,
+    Index,
+    Size,
+    depends,
+    dtype,
+    equal,
+    exactly,
+    finite,
+    holds,
+    inputs_unchanged,
+    prop,
+    shape,
+    sums_to_one,
+)
+
+HALVES = {torch.float16: 5e-3, torch.bfloat16: 4e-2}
+
+
+def open_rows(mask, kept):
+    """The mask with key `kept` of every row allowed and the next one blocked: no row is empty, none is full."""
+    mask = mask.clone()
+    mask[..., kept] = True
+    mask[..., kept - 1] = False
+    return mask
+
+
+def ragged(padding, first=0):
+    """A padding mask in which every sequence has a pad somewhere after `first`, and no pad at `first`."""
+    padding = padding.clone()
+    padding[..., first] = True
+    padding[..., -1] = False
+    padding[0, ..., -1] = True
+    padding[0, ..., first + 1] = False
+    return padding
+
+
+def changed(x, where, by):
+    """x with `by` added at the positions `where` of its axis T."""
+    return x + by * where.view(-1, 1)
+
+
+@prop(points=7)
+def causal_mask_is_the_lower_triangle(causal_mask, T: Size["T"]):
+    """causal_mask(T) is bool [T, T], True exactly where key j <= query t, also for T = 1 and T = 2."""
+    for length in (T, 1, 2, 3):
+        mask = causal_mask(length)
+        shape(mask, length, length)
+        dtype(mask, torch.bool)
+        t, j = torch.arange(length)[:, None], torch.arange(length)[None, :]
+        exactly(mask, j <= t)
+
+
+@prop(points=6)
+def padding_mask_is_true_for_real_tokens(padding_mask, ids: Ids["B T", "V"], pad: Index["V"]):
+    """padding_mask(ids, pad_id) is bool [B, 1, 1, T], False exactly where the id is pad_id, whatever pad_id is."""
+    ids[0, -2:], ids[1], ids[2, :2] = pad, pad, pad
+    ids[2, 2] = (pad + 1) % 7
+    for row, pad_id in ((ids, pad), (ids.int(), pad), (ids[:, :1], pad), (ids - pad, 0), (ids - 5, -1), (ids, 99)):
+        mask = padding_mask(row, pad_id)
+        shape(mask, len(row), 1, 1, row.shape[1])
+        dtype(mask, torch.bool)
+        exactly(mask[:, 0, 0], row != pad_id)
+
+
+@prop(points=6)
+def combined_masks_all_allow(
+    combine_masks, a: Bool["T T"], b: Bool["B 1 1 T"], c: Bool["B 1 T T"], d: Bool["H T T"], H: Size["H"]
+):
+    """combine_masks allows a key where each of its masks, one or more, allows it; it is bool and broadcasts."""
+    full = (b.shape[0], H, *a.shape)
+    for masks in ((a, b), (b, a), (a,), (b,), (c, a, b), (a, b, c, d), (a, a, b), (d, b)):
+        got = combine_masks(*masks)
+        dtype(got, torch.bool)
+        holds(broadcasts(got.shape, full), "not_broadcastable", got=list(got.shape), want=list(full))
+        exactly(got.expand(full), torch.stack([mask.expand(full) for mask in masks]).all(0))
+
+
+def broadcasts(shape, full):
+    """Whether a tensor of this shape broadcasts to `full`."""
+    return len(shape) <= len(full) and all(
+        size in (1, target) for size, target in zip(reversed(shape), reversed(full), strict=False)
+    )
+
+
+@prop(points=7)
+def weights_share_out_one(
+    masked_softmax, scores: Float["B H T S", 2.0], wide: Bool["T S"], deep: Bool["B 1 T S"], kept: Index["S"]
+):
+    """In every row the weights of the allowed keys are positive and sum to 1, those of the blocked are exactly 0."""
+    for mask in (open_rows(wide, kept), open_rows(deep, kept)):
+        weights = masked_softmax(scores, mask)
+        shape(weights, *scores.shape)
+        sums_to_one(weights, axis=-1)
+        blocked = ~mask.expand(scores.shape)
+        exactly(weights[blocked], torch.zeros(int(blocked.sum())), what="weights[~mask]")
+        holds((weights[~blocked] > 0).all(), "not_positive")
+
+
+@prop(points=7)
+def masked_softmax_has_the_right_value(
+    masked_softmax,
+    reference,
+    scores: Float["B H T S", 2.0],
+    wide: Bool["T S"],
+    keys: Bool["B 1 1 S"],
+    deep: Bool["B 1 T S"],
+    full: Bool["B H T S"],
+    kept: Index["S"],
+):
+    """masked_softmax is right for masks [T, S], [B, 1, 1, S], [B, 1, T, S] and [B, H, T, S], with T < S and T > S."""
+    masks = [wide, keys, deep, full, torch.ones_like(wide), *(open_rows(m, kept) for m in (wide, keys, full))]
+    for mask in masks:
+        equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask), zero=True)
+    square = scores[..., : min(scores.shape[2:]), : min(scores.shape[2:])]
+    mask = wide[: square.shape[-1], : square.shape[-1]]
+    equal(masked_softmax(square, mask), reference.masked_softmax(square, mask), zero=True)
+    equal(masked_softmax(scores[:, :, :1], keys), reference.masked_softmax(scores[:, :, :1], keys), zero=True)
+
+
+@prop(points=8)
+def attention_has_the_right_value(
+    causal_attention,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+):
+    """causal_attention equals causal scaled dot-product attention, with padding and without; E may differ from D."""
+    for x in (q, q[:, :, :1]):
+        past = x.shape[2]
+        equal(causal_attention(x, k[:, :, :past], v[:, :, :past]), reference.causal_attention(x, k[:, :, :past], v[:, :, :past]))
+    for mask in (ragged(padding), padding, torch.ones_like(padding), ragged(padding, 2)):
+        want = reference.causal_attention(q, k, v, mask)
+        equal(causal_attention(q, k, v, mask), want, zero=True)
+        equal(causal_attention(q, k, v, padding=mask), want, zero=True)
+
+
+@prop(points=7)
+def past_ignores_future(
+    causal_attention,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+    t: Index["T-1"],
+    by: Choice[3.0, -5.0],
+):
+    """Changing the tokens after position t leaves the outputs up to t as they were, with padding and without."""
+    later = torch.arange(q.shape[2]) > t
+    other = [changed(x, later, by) for x in (q, k, v)]
+    for mask in ((), (torch.ones_like(padding),), (ragged(padding),)):
+        before, after = causal_attention(q, k, v, *mask), causal_attention(*other, *mask)
+        equal(after[:, :, : t + 1], before[:, :, : t + 1], tol=1e-5)
+
+
+@prop(points=5)
+def present_depends_on_the_past(
+    causal_attention, q: Float["B H T D", 0.5], k: Float["B H T D", 0.5], v: Float["B H T E"], t: Index["T"]
+):
+    """The output at t changes when any one token j <= t does, t itself included."""
+    out = causal_attention(q, k, v)
+    everyone = torch.ones(len(q), 1, 1, q.shape[2], dtype=torch.bool)
+    for j in range(t + 1):
+        other = changed(v, torch.arange(q.shape[2]) == j, 20.0)
+        for again in (causal_attention(q, k, other), causal_attention(q, k, other, everyone)):
+            effect = (again - out)[:, :, t].abs().amax(-1)
+            holds((effect > 1e-3).all(), "not_seen", t=t, j=j)
+
+
+@prop(points=5)
+def pads_influence_nothing(
+    causal_attention,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+    first: Choice[0, 1],
+):
+    """Whatever stands at a pad (a False in padding), the outputs stay as they were; real tokens still count."""
+    mask = ragged(padding, first)
+    pads = ~mask[:, 0, 0, None, :, None]
+    before = causal_attention(q, k, v, mask)
+    equal(causal_attention(q, k + 8.0 * pads, v - 30.0 * pads, mask), before, tol=1e-5)
+    depends(causal_attention(q, k, v - 30.0 * ~pads, mask), before)
+
+
+@prop(points=6)
+def blocked_rows_are_zero(
+    masked_softmax,
+    causal_attention,
+    scores: Float["B H T S"],
+    mask: Bool["B 1 T S"],
+    q: Float["B H T D"],
+    v: Float["B H T E"],
+    r: Index["T"],
+):
+    """A row with no allowed key gives all zeros and never NaN, in float32, float16 and bfloat16."""
+    mask = open_rows(mask, 1)
+    mask[1:, :, r] = False
+    padding = torch.ones(len(q), 1, 1, q.shape[2], dtype=torch.bool)
+    padding[0], padding[1, ..., : r + 1] = False, False
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        weights = masked_softmax(scores.to(kind), mask)
+        finite(weights)
+        exactly(weights[1:, :, r], torch.zeros_like(weights[1:, :, r]), what=f"weights[1:, :, {r}]")
+        sums_to_one(weights[:1], axis=-1, tol=1e-5 if kind is torch.float32 else 2e-2)
+        out = causal_attention(q.to(kind), q.to(kind), v.to(kind), padding)
+        finite(out)
+        exactly(out[0], torch.zeros_like(out[0]), what="out[0]")
+        exactly(out[1, :, : r + 1], torch.zeros_like(out[1, :, : r + 1]), what=f"out[1, :, :{r + 1}]")
+    blocked = torch.zeros_like(mask[:1, :1])
+    exactly(masked_softmax(scores, blocked), torch.zeros_like(scores))
+
+
+@prop(points=5)
+def blocked_rows_get_no_gradient(
+    masked_softmax,
+    causal_attention,
+    reference,
+    scores: Float["B H T S"],
+    mask: Bool["B 1 T S"],
+    flow: Float["B H T S"],
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    back: Float["B H T E"],
+    r: Index["T-1"],
+):
+    """A row with no allowed key gets a gradient of zeros and never NaN, and spoils no other row's gradient."""
+    mask = open_rows(mask, 1)
+    mask[1:, :, r] = False
+    got = masked_softmax.gradients(scores, mask, cotangent=flow).inputs
+    want = reference.masked_softmax.gradients(scores, mask, cotangent=flow).inputs
+    equal(got[0] if got else None, want[0], what="scores.grad")
+    exactly(got[0][1:, :, r], torch.zeros_like(got[0][1:, :, r]), what=f"scores.grad[1:, :, {r}]")
+    padding = torch.ones(len(q), 1, 1, q.shape[2], dtype=torch.bool)
+    padding[0, ..., : r + 1], padding[1] = False, False
+    got = causal_attention.gradients(q, k, v, padding, cotangent=back).inputs
+    want = reference.causal_attention.gradients(q, k, v, padding, cotangent=back).inputs
+    for name, mine, expected in zip("qkv", got or [None] * 3, want, strict=True):
+        equal(mine, expected, what=f"{name}.grad")
+    exactly(got[0][0, :, : r + 1], torch.zeros_like(got[0][0, :, : r + 1]), what=f"q.grad[0, :, :{r + 1}]")
+
+
+@prop(points=5)
+def extreme_scores_survive(
+    masked_softmax,
+    causal_attention,
+    reference,
+    scores: Float["B H T S"],
+    mask: Bool["T S"],
+    q: Float["B H T D"],
+    v: Float["B H T E"],
+    low: Float["B H T"],
+):
+    """A blocked key that scores +200, and allowed keys that all score about -300, leave the weights right."""
+    mask = open_rows(mask, 2)
+    for blocked, allowed in ((200.0, 0.0), (0.0, -300.0), (200.0, -300.0)):
+        extreme = torch.where(mask, scores + allowed, scores + blocked)
+        equal(masked_softmax(extreme, mask), reference.masked_softmax(extreme, mask))
+    width = q.shape[-1]
+    for future, past in ((200.0, 0.0), (200.0, -300.0), (0.0, -300.0)):
+        level = low + past
+        level[..., -1] += future - past
+        k = (level / width**0.5).unsqueeze(-1).expand(q.shape)  # a query of ones scores `level` with this key
+        equal(causal_attention(torch.ones_like(q), k, v), reference.causal_attention(torch.ones_like(q), k, v), tol=1e-3)
+
+
+@prop(points=3)
+def zero_scores_are_ordinary(
+    masked_softmax,
+    causal_attention,
+    reference,
+    scores: Float["B H T S"],
+    mask: Bool["T S"],
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    t: Index["T"],
+):
+    """A score of exactly 0 is an allowed score like any other, and so is a vector of zeros."""
+    mask = open_rows(mask, 3)
+    scores[..., 3], scores[0] = 0.0, 0.0
+    equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask))
+    q[:, :, t], k[:, :, 0] = 0.0, 0.0
+    equal(causal_attention(q, k, v), reference.causal_attention(q, k, v))
+    equal(causal_attention(0 * q, k, v), reference.causal_attention(0 * q, k, v))
+
+
+@prop(points=5)
+def half_precision_works(
+    masked_softmax,
+    causal_attention,
+    reference,
+    scores: Float["B H T S"],
+    mask: Bool["T S"],
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+):
+    """float16 and bfloat16 scores, queries, keys and values work and stay finite; the answer is right for the dtype."""
+    mask, padding = open_rows(mask, 1), ragged(padding)
+    for kind, tol in HALVES.items():
+        weights = masked_softmax(scores.to(kind), mask)
+        finite(weights)
+        equal(weights, reference.masked_softmax(scores.to(kind), mask), tol=tol)
+        inputs = q.to(kind), k.to(kind), v.to(kind)
+        for padded in ((), (padding,)):
+            out = causal_attention(*inputs, *padded)
+            finite(out)
+            equal(out, reference.causal_attention(*inputs, *padded), tol=tol)
+
+
+@prop(points=2)
+def keeps_the_dtype(
+    masked_softmax,
+    causal_attention,
+    scores: Float["B H T S"],
+    mask: Bool["T S"],
+    q: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+):
+    """float32, float64, float16 and bfloat16 inputs give outputs of the same dtype."""
+    for kind in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        dtype(masked_softmax(scores.to(kind), mask), kind)
+        dtype(causal_attention(q.to(kind), q.to(kind), v.to(kind)), kind)
+        dtype(causal_attention(q.to(kind), q.to(kind), v.to(kind), ragged(padding)), kind)
+
+
+@prop(points=3)
+def softmax_gradient_has_the_right_value(
+    masked_softmax, reference, scores: Float["B H T S"], mask: Bool["B 1 T S"], flow: Float["B H T S"]
+):
+    """Gradients flow back through masked_softmax to the allowed scores; blocked scores get exactly 0."""
+    mask = open_rows(mask, 1)
+    got = masked_softmax.gradients(scores, mask, cotangent=flow).inputs
+    want = reference.masked_softmax.gradients(scores, mask, cotangent=flow).inputs
+    equal(got[0] if got else None, want[0], what="scores.grad")
+    blocked = ~mask.expand(scores.shape)
+    exactly(got[0][blocked], torch.zeros(int(blocked.sum())), what="scores.grad[~mask]")
+
+
+@prop(points=3)
+def attention_gradient_has_the_right_value(
+    causal_attention,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+    back: Float["B H T E"],
+):
+    """The gradients of queries, keys and values are right, with padding and without."""
+    for mask in ((), (ragged(padding),)):
+        got = causal_attention.gradients(q, k, v, *mask, cotangent=back).inputs
+        want = reference.causal_attention.gradients(q, k, v, *mask, cotangent=back).inputs
+        for name, mine, expected in zip("qkv", got or [None] * 3, want, strict=True):
+            equal(mine, expected, what=f"{name}.grad")
+
+
+@prop(points=4, cases=3, sizes={"T": (7, 9), "S": (7, 11), "D": (3, 5), "E": (3, 5)})
+def no_full_mask_is_made(
+    masked_softmax,
+    causal_attention,
+    scores: Float["B H T S"],
+    wide: Bool["T S"],
+    keys: Bool["B 1 1 S"],
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+):
+    """No mask of B*H*T*S elements is made on the way, neither of bool nor of two float values: masks broadcast."""
+    for mask in (open_rows(wide, 1), open_rows(keys, 1), open_rows(keys & wide, 1)):
+        no_mask_of(scores.numel(), masked_softmax.effects(scores, mask))
+    for mask in ((), (ragged(padding),)):
+        no_mask_of(q.shape[0] * q.shape[1] * q.shape[2] ** 2, causal_attention.effects(q, k, v, *mask))
+
+
+def no_mask_of(elements, effects):
+    """No tensor of so many elements, and of just two different values, was allocated."""
+    for made in effects.allocations:
+        two_valued = made.stored >= elements and made.distinct == 2 and "empty" not in made.op
+        holds(not two_valued, "full_mask", shape=made.shape, dtype=made.dtype, op=made.op)
+
+
+@prop(points=2)
+def leaves_its_inputs_alone(
+    padding_mask,
+    combine_masks,
+    masked_softmax,
+    causal_attention,
+    scores: Float["B H T S"],
+    mask: Bool["B 1 T S"],
+    wide: Bool["T S"],
+    ids: Ids["B T", "V"],
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    padding: Bool["B 1 1 T"],
+):
+    """No function changes the scores, masks, ids, queries, keys or values it is given."""
+    inputs_unchanged(padding_mask, ids, 2)
+    inputs_unchanged(combine_masks, mask, wide)
+    inputs_unchanged(combine_masks, wide, mask)
+    inputs_unchanged(masked_softmax, scores, mask)
+    inputs_unchanged(masked_softmax, scores, wide)
+    inputs_unchanged(causal_attention, q, k, v)
+    inputs_unchanged(causal_attention, q, k, v, padding)
+
+
+@prop(points=2)
+def takes_tensors_of_any_layout(
+    padding_mask,
+    combine_masks,
+    masked_softmax,
+    causal_attention,
+    reference,
+    scores: Float["S T H B"],
+    mask: Bool["S T"],
+    ids: Ids["T B", "V"],
+    q: Float["B T H D"],
+    k: Float["B T 1 D"],
+    v: Float["E T H B"],
+    padding: Bool["1 1 1 T"],
+):
+    """Transposed, sliced and expanded tensors, and those that are part of a graph, are inputs like any other."""
+    exactly(padding_mask(ids.t(), 2), (ids.t() != 2)[:, None, None, :])
+    scores, mask = scores.permute(3, 2, 1, 0), open_rows(mask.t(), 1)
+    for view in (mask, mask[:, :1].expand_as(mask) | mask, mask.expand(scores.shape)):
+        view = view.requires_grad_(False)
+        equal(masked_softmax(scores, view), reference.masked_softmax(scores, view))
+    some = masked_softmax(scores[..., ::2], mask[:, ::2])
+    equal(some, reference.masked_softmax(scores[..., ::2], mask[:, ::2]), zero=True)
+    both = combine_masks(mask.expand(len(scores), 1, -1, -1), mask[:1].expand_as(mask))
+    exactly(both.expand(len(scores), 1, *mask.shape), (mask & mask[:1]).expand(len(scores), 1, -1, -1))
+    q, v = q.transpose(1, 2), v.permute(3, 2, 1, 0)
+    k = k.transpose(1, 2).expand(q.shape)
+    padding = ragged(padding.expand(len(q), 1, 1, -1).clone())[:1].expand(len(q), 1, 1, -1)
+    want = reference.causal_attention(q, k, v, padding)
+    equal(causal_attention(q, k, v, padding), want)
+    graph = [x.detach().clone().requires_grad_() for x in (q, k, v)]
+    equal(causal_attention(*graph, padding), want)
+    equal(masked_softmax(scores.clone().requires_grad_(), mask), reference.masked_softmax(scores, mask))
+
+
+@prop(points=2)
+def answers_each_call_afresh(
+    causal_mask,
+    masked_softmax,
+    causal_attention,
+    reference,
+    q: Float["B H T D"],
+    k: Float["B H T D"],
+    v: Float["B H T E"],
+    one: Bool["B 1 1 T"],
+    other: Bool["B 1 1 T"],
+    T: Size["T"],
+):
+    """A call depends on its own arguments only: other padding, then none, then a shorter sequence."""
+    one, other = ragged(one), ragged(~one | other, 2)
+    for mask in ((one,), (other,), (), (one,)):
+        equal(causal_attention(q, k, v, *mask), reference.causal_attention(q, k, v, *mask), zero=True)
+    shorter = [x[:, :, : T - 2] for x in (q, k, v)]
+    equal(causal_attention(*shorter), reference.causal_attention(*shorter))
+    scores = q @ k.mT
+    for mask in (one, other):
+        equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask), zero=True)
+    exactly(causal_mask(T), torch.arange(T) <= torch.arange(T)[:, None])
