@@ -53,8 +53,7 @@ def test_the_links_lead_somewhere():
 if __name__ == "__main__":
     import tempfile
 
-    for readme in (ROOT / name for name in READMES):
-        content = readme.read_text(encoding="utf-8")
-        with tempfile.TemporaryDirectory() as folder:
-            where = Path(folder)
-            readme.write_text(TRANSCRIPT.sub(lambda found: played(found[1], where), content), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as empty:
+        for readme in (ROOT / name for name in READMES):
+            content = readme.read_text(encoding="utf-8")
+            readme.write_text(TRANSCRIPT.sub(lambda found: played(found[1], Path(empty)), content), encoding="utf-8")
