@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import msgspec
 
 from grader.messages import has, text
 from grader.reporters.harmless import harmless, language, within_budget
-from grader.reporters.tensors import page_count, pages, scale, shade
+from grader.reporters.tensors import page_count, pages, scale, shade, shape, title
 from grader.reporters.wording import QUIET, message_of, number, place, shared_trouble, verdict_words
 from grader.results import Counterexample, PropertyResult, Report, TensorView, Verdict
 
@@ -54,6 +53,7 @@ def _page(report: Report) -> str:
             message=lambda result: message_of(result, lang),
             words=lambda verdict: verdict_words(verdict, lang),
             place=lambda location: place(location, lang),
+            layer_name=lambda name: _layer_name(name, lang),
             letter=lambda letter: text(f"report.letter.{letter}", lang) if has(f"report.letter.{letter}") else "",
             explained=_explained(report.properties, lang),
             strip=_strip(report.properties),
@@ -71,6 +71,11 @@ def _explained(results: list[PropertyResult], lang: str) -> set[str]:
             names.add(result.name)
         seen.add(told)
     return names
+
+
+def _layer_name(name: str, lang: str) -> str:
+    key = f"report.layer_name.{name}"
+    return text(key, lang) if has(key) else name
 
 
 def _strip(results: list[PropertyResult]) -> list[dict[str, Any]]:
@@ -126,12 +131,10 @@ def _figure(
     return {
         "role": role,
         "kind": view.role,
-        "name": view.name,
+        "name": title(view) or role,
+        "long_name": view.name if not title(view) else "",
         "dtype": view.dtype,
-        "shape": ", ".join(
-            f"{axis}={size}" if axis else str(size)
-            for axis, size in zip_longest((view.axes or [])[: len(view.shape)], view.shape)
-        ),
+        "shape": shape(view),
         "known": view.values is not None,
         "all_pages": page_count(view),
         "pages": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from grader.results import TensorView
 
 SHADES = 6  # of one colour
+TITLE = 24  # characters of a name
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -34,6 +35,18 @@ def pages(view: TensorView, most: int) -> list[Page]:
     return found
 
 
+def shape(view: TensorView) -> str:
+    """ "B=1, T=2", or the sizes alone where an axis has no name or only its size for a name."""
+    named = zip_longest((view.axes or [])[: len(view.shape)], view.shape)
+    return ", ".join(f"{axis}={size}" if axis and not axis.isdigit() else str(size) for axis, size in named)
+
+
+def title(view: TensorView) -> str:
+    """The tensor's name, where it is short enough to stand above its numbers."""
+    name = view.name.strip().rstrip(",")
+    return name if len(name) <= TITLE else ""
+
+
 def page_count(view: TensorView) -> int:
     return sum(1 for _ in _pages(view))
 
@@ -42,13 +55,22 @@ def _pages(view: TensorView) -> Iterator[Page]:
     if view.values is None:
         return
     rank = _rank(view.values)
-    axes = [*(view.axes or []), *[""] * rank][:rank]
+    axes = ["" if axis.isdigit() else axis for axis in [*(view.axes or []), *[""] * rank][:rank]]
+    single = math.prod(view.shape[:-2]) == 1
     worst = view.worst if view.worst is not None and len(view.worst) == rank else None
     for index, rows in _slices(view.values, rank):
         here = worst is not None and list(worst[: len(index)]) == index
         last = tuple([0, 0, *(worst or [])[len(index) :]][-2:])
-        where = ", ".join(f"{axis} {at}".strip() for axis, at in zip(axes, index, strict=False))
+        where = "" if single else _where(axes, index)
         yield Page(where, rows, (last[0], last[1]) if here else None, _last_two(axes))
+
+
+def _where(axes: list[str], index: list[int]) -> str:
+    """ "B 0, H 1", or as in Python, "[0, 1, :, :]", where the axes have no names."""
+    named = list(zip(axes, index, strict=False))
+    if all(axis for axis, _ in named):
+        return ", ".join(f"{axis} {at}" for axis, at in named)
+    return f"[{', '.join(map(str, index))}, :, :]"
 
 
 def _slices(values: Any, rank: int, index: tuple[int, ...] = ()) -> Iterator[tuple[list[int], list[list[str]]]]:

@@ -14,7 +14,7 @@ import msgspec
 from grader.messages import text
 from grader.reporters.columns import clip, pad, width, wrap
 from grader.reporters.harmless import harmless, language
-from grader.reporters.tensors import Page, page_count, pages
+from grader.reporters.tensors import Page, page_count, pages, shape, title
 from grader.reporters.wording import QUIET, message_of, number, place, shared_trouble, verdict_words
 from grader.results import Counterexample, Location, PropertyResult, Report, TensorView, Verdict
 
@@ -208,9 +208,8 @@ def _shown_width(line: str) -> int:
 def _tensor(view: TensorView, worst: list[int] | None, style: Style, lang: str) -> list[str]:
     """A heading and the numbers; the part around the worst element where there are too many."""
     role = text(f"report.role.{view.role}", lang) if view.role in ("got", "want", "input") else view.role
-    shape = " ".join(f"{axis}={size}" if axis else str(size) for axis, size in zip_longest(view.axes or [], view.shape))
-    name = f" {view.name}" if view.name and view.role == "input" else ""
-    lines = [f"{role}{name} " + style.paint("dim", f"[{shape}]")]
+    name = "" if view.role == "want" or not title(view) else f"{title(view)} "
+    lines = [f"{role} {name}" + style.paint("dim", f"[{shape(view)}]")]
     if view.values is None:
         return [*lines, style.paint("dim", f"  {text('report.too_large', lang)}")]
     marked = msgspec.structs.replace(view, worst=worst)
