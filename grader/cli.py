@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grader.exercises import Course, Exercise
     from grader.grading import Grader
     from grader.isolation import Mode
-    from grader.results import Report
+    from grader.results import PropertyResult, Report
     from grader.submissions import Problem, Submission
 
 ALL_PASSED, NOT_ALL, USAGE, OUR_FAULT, NOT_ISOLATED = range(5)
@@ -198,7 +198,7 @@ exercise_argument = click.argument("exercise", metavar="EXERCISE")
 def cli(ctx: click.Context, course_folder: str | None) -> int | None:
     if course_folder:
         os.environ["GRADE_COURSE"] = course_folder
-    return _standing(Path(), "best") if ctx.invoked_subcommand is None else None
+    return _standing(Path()) if ctx.invoked_subcommand is None else None
 
 
 @cli.command("one", hidden=True)
@@ -229,7 +229,7 @@ def one(
         report = grader.grade(chosen, found, select)
     if select and hasattr(found, "files") and not report.max_score:
         raise Refusal("cli.nothing_selected", select=select, names=", ".join(p.name for p in report.properties))
-    show(report, wanted)
+    show(report, wanted, only_run=bool(select))
     return exit_code(report, found)
 
 
@@ -255,35 +255,38 @@ def grade_all(path: Path, reports: tuple[str, ...], isolation: Mode, course_fold
     return max(codes)
 
 
-def _standing(path: Path, isolation: Mode) -> int:
+def _standing(path: Path) -> int:
     """Every exercise with its score so far, and the one that comes next."""
+    course, lang = _course(None), _lang()
+    found = {exercise: _read(exercise, path, course) for exercise in course.exercises}
+    todo = []
+    with _grader(course, "best") as grader:
+        for exercise, submission in found.items():
+            score, done = _score(grader, exercise, submission)
+            click.echo(f"{'✓' if done else ' '} {exercise.slug:<24} {score:>12}  {exercise.title(lang)}")
+            todo += [] if done else [exercise]
+    if all(_absent(submission) for submission in found.values()):
+        click.echo("\n" + text("cli.standing.begin", lang))
+        return USAGE
+    if not todo:
+        click.echo("\n" + text("cli.standing.done", lang))
+        return ALL_PASSED
+    texts = {"id": todo[0].id, "title": todo[0].title(lang), "summary": todo[0].summary(lang)}
+    click.echo("\n" + text("cli.standing.next", lang, **texts))
+    return NOT_ALL
+
+
+def _score(grader: Grader, exercise: Exercise, submission: Submission | Problem) -> tuple[str, bool]:
+    """How far one exercise is, in a word, and whether it is done. One that was not begun is not run."""
+    from grader.submissions import Submission
     from grader.workspace import begun
 
-    course, lang = _course(None), _lang()
-    todo: Exercise | None = None
-    any_there = False
-    with _grader(course, isolation) as grader:
-        for exercise in course.exercises:
-            found = _read(exercise, path, course)
-            line, done = text("cli.standing.absent", lang), False
-            if not _absent(found):
-                any_there = True
-                line = text("cli.standing.not_begun", lang)
-                if not hasattr(found, "files") or begun(exercise, found):  # type: ignore[arg-type]
-                    report = grader.grade(exercise, found)
-                    line, done = f"{report.score:g} / {report.max_score:g}", exit_code(report, found) == ALL_PASSED
-            click.echo(f"{'✓' if done else ' '} {exercise.slug:<24} {line:>12}  {exercise.title(lang)}")
-            todo = todo or (None if done else exercise)
-    click.echo()
-    if not any_there:
-        click.echo(text("cli.standing.begin", lang))
-        return USAGE
-    click.echo(text("cli.standing.done", lang) if todo is None else _next(todo, lang))
-    return ALL_PASSED if todo is None else NOT_ALL
-
-
-def _next(exercise: Exercise, lang: str) -> str:
-    return text("cli.standing.next", lang, id=exercise.id, title=exercise.title(lang), summary=exercise.summary(lang))
+    if _absent(submission):
+        return text("cli.standing.absent", _lang()), False
+    if isinstance(submission, Submission) and not begun(exercise, submission):
+        return text("cli.standing.not_begun", _lang()), False
+    report = grader.grade(exercise, submission)
+    return f"{report.score:g} / {report.max_score:g}", exit_code(report, submission) == ALL_PASSED
 
 
 @cli.command("watch")
@@ -375,8 +378,13 @@ def parse_reports(words: Iterable[str], several: bool = False) -> list[tuple[str
     return wanted
 
 
-def show(report: Report, wanted: Sequence[tuple[str, str]]) -> None:
-    """Writes the reports that were asked for, else an HTML one, and the text for the terminal."""
+def show(report: Report, wanted: Sequence[tuple[str, str]], only_run: bool = False) -> None:
+    """Writes the reports that were asked for, else an HTML one, and the text for the terminal.
+
+    With `only_run`, the text leaves out what was not selected.
+    """
+    import msgspec
+
     from grader.reporters import REPORTERS
     from grader.reporters.terminal import options_for, render
     from grader.workspace import report_folder
@@ -389,7 +397,15 @@ def show(report: Report, wanted: Sequence[tuple[str, str]]) -> None:
     page = next((file for kind, file in files if kind == "html"), "")
     options = options_for(sys.stdout, os.environ, shutil.get_terminal_size()[0])
     shown = page.replace("{exercise}", report.exercise.split("_")[0])
+    if only_run:
+        report = msgspec.structs.replace(report, properties=_run_ones(report))
     click.echo(render(report, saved_at=shown, **options), nl=False, color=True)
+
+
+def _run_ones(report: Report) -> list[PropertyResult]:
+    from grader.results import Verdict
+
+    return [result for result in report.properties if result.verdict is not Verdict.NOT_RUN]
 
 
 def _save(content: str, file: str) -> None:

@@ -33,7 +33,7 @@ def grade(course, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GRADE_COURSE", str(course.folder))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.delenv("GRADE_LANG", raising=False)
-    monkeypatch.setattr(grading, "grade", pretend)
+    monkeypatch.setattr(grading, "Grader", PretendingGrader)
 
     def run(*words):
         with pytest.raises(SystemExit) as stop:
@@ -44,7 +44,23 @@ def grade(course, tmp_path, monkeypatch, capsys):
     return run
 
 
-def pretend(exercise, submission, *, lang="en", isolation="best", select=""):
+class PretendingGrader:
+    """Stands where the real one does, and starts nothing."""
+
+    def __init__(self, course, lang, isolation):
+        self.lang = lang
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def grade(self, exercise, submission, select=""):
+        return pretend(exercise, submission, self.lang, select)
+
+
+def pretend(exercise, submission, lang, select):
     """A grade that trusts: the reference's text passes, "fault" is a fault of ours, all else fails."""
     verdict = Verdict.FAILED
     if isinstance(submission, Problem):
@@ -134,7 +150,7 @@ def test_only_some_properties(grade):
 
 def test_an_exception_of_ours_is_a_sentence_and_a_file(grade, monkeypatch):
     put(f"{SLUG}.py")
-    monkeypatch.setattr(grading, "grade", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr(PretendingGrader, "grade", lambda *args: 1 / 0)
     code, out, err = grade("ex02")
     assert code == 3
     assert "Traceback" not in out + err
@@ -158,11 +174,11 @@ def test_isolation_that_cannot_be_had_is_4(grade, monkeypatch):
     class Unavailable(Exception):
         pass
 
-    def refuse(*args, **kwargs):
+    def refuse(*args):
         raise Unavailable("no isolation here")
 
     put(f"{SLUG}.py")
-    monkeypatch.setattr(grading, "grade", refuse)
+    monkeypatch.setattr(PretendingGrader, "grade", refuse)
     assert grade("ex02", "--isolation", "require") == (4, "", "no isolation here\n")
 
 
