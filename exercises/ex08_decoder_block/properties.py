@@ -1,0 +1,445 @@
+"""ex08: a decoder block is right in its values, its gradients, and its parameters, one by one."""
+
+from __future__ import annotations
+
+import torch
+
+from grader import layouts
+from grader.properties import (
+    Choice,
+    Float,
+    Index,
+    Seed,
+    Size,
+    SubmissionRaised,
+    count,
+    depends,
+    dtype,
+    equal,
+    finite,
+    given_weights,
+    gradients,
+    holds,
+    inputs_unchanged,
+    prop,
+    raises,
+    shape,
+)
+from grader.subject import Gradients
+
+MODES = ("train", "eval")
+LONG = 1030  # longer than the largest mask that people put into a buffer
+
+
+# ---- weights
+
+
+def share(theirs, ours, weights, *inputs):
+    """Write the same weights into both. The layout of theirs where it has other names, None where it has ours."""
+    ours.write(weights)
+    if theirs.write(weights) is None:
+        return None
+    found = layouts.find(theirs, [ours], inputs)
+    holds(found is not None, "no_place", names=listed(missing_names(theirs, ours)))
+    theirs.write(found[0].theirs_from(weights))
+    ours.write(weights)
+    return found[0]
+
+
+def fill(theirs, ours, seed, factor=1.0):
+    """Write weights into theirs, whatever its names are. Matrices are multiplied by `factor`."""
+    weights = {name: factor**(value.dim() > 1) * value for name, value in given_weights(ours, seed).items()}
+    if theirs.write(weights) is not None:
+        theirs.write(layouts.any_weights(theirs, seed))
+
+
+def missing_names(theirs, ours):
+    found = theirs.parameters()
+    return [
+        name
+        for name, parameter in ours.parameters().items()
+        if name not in found or found[name].value.shape != parameter.value.shape
+    ]
+
+
+def listed(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def in_mode(module, mode):
+    module.train() if mode == "train" else module.eval()
+
+
+def both(subject, dim, heads):
+    return [subject.CausalSelfAttention(dim, heads), subject.DecoderBlock(dim, heads)]
+
+
+# ---- values
+
+
+@prop(points=3)
+def shape_stays(subject, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"]):
+    """Attention and block answer [B, T, C] for an input [B, T, C], finite and in the input's dtype."""
+    for module in both(subject, x.shape[-1], heads):
+        out = module(x)
+        shape(out, x.shape)
+        dtype(out, x.dtype)
+        finite(out)
+        module.method("double")()
+        try:
+            wide = module(x.double())
+        except SubmissionRaised:
+            continue
+        dtype(wide, torch.float64)
+
+
+@prop(points=9)
+def attention_values(CausalSelfAttention, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed, mode: Choice[MODES]):
+    """CausalSelfAttention equals the reference with the same weights, in train and in eval mode."""
+    attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
+    share(attention, right, given_weights(right, seed), x)
+    in_mode(attention, mode)
+    equal(attention(x), right(x))
+    equal(attention.without_grad(x), right(x))
+
+
+@prop(points=9)
+def block_values(DecoderBlock, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed, mode: Choice[MODES]):
+    """DecoderBlock equals the reference with the same weights, in train and in eval mode."""
+    block, right = (make(x.shape[-1], heads) for make in (DecoderBlock, reference.DecoderBlock))
+    share(block, right, given_weights(right, seed), x)
+    in_mode(block, mode)
+    equal(block(x), right(x))
+    equal(block.without_grad(x), right(x))
+
+
+@prop(points=4, cases=3)
+def small_inputs_feel_eps(DecoderBlock, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """Inputs of a variance near 1e-5 show that both norms have eps = 1e-5, inside the root."""
+    small = 0.003 * x
+    block, right = (make(x.shape[-1], heads) for make in (DecoderBlock, reference.DecoderBlock))
+    weights = given_weights(right, seed)
+    share(block, right, weights, x)
+    equal(block(small), right(small), what="block(small)")
+    silent = weights | {name: 0 * value for name, value in weights.items() if name.startswith("attn.proj.")}
+    share(block, right, silent, x)
+    equal(block(small), right(small), what="block(small), attn.proj at zero")
+
+
+@prop(points=4, cases=3)
+def the_gelu_is_exact(DecoderBlock, reference, x: Float["B T H*D", 0.1], heads: Size["H"], seed: Seed):
+    """The MLP's GELU is the exact one, not the tanh approximation: a case in which the difference adds up."""
+    block, right = (make(x.shape[-1], heads) for make in (DecoderBlock, reference.DecoderBlock))
+    weights = given_weights(right, seed)
+    for name in ("mlp.0.weight", "attn.proj.weight", "attn.proj.bias"):
+        weights[name] = 0 * weights[name]
+    weights["mlp.0.bias"] = torch.full_like(weights["mlp.0.bias"], -2.25)  # the two forms differ most about here
+    weights["mlp.2.weight"] = torch.ones_like(weights["mlp.2.weight"])
+    share(block, right, weights, x)
+    equal(block(x), right(x))
+
+
+# ---- what depends on what
+
+
+@prop(points=7, cases=4)
+def past_ignores_future(
+    subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], later: Float["B T H*D", 3.0],
+    heads: Size["H"], t: Index["T-1"], seed: Seed,
+):  # fmt: skip
+    """Changing x after position t leaves the outputs up to t as they were, in train and in eval mode."""
+    changed = torch.cat([x[:, : t + 1], later[:, t + 1 :]], dim=1)
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        fill(module, right, seed)
+        for mode in MODES:
+            in_mode(module, mode)
+            equal(module(changed)[:, : t + 1], module(x)[:, : t + 1], what=f"{mode} mode, up to position {t}")
+    low_scores_do_not_leak(CausalSelfAttention, reference, x, later, heads, t, seed)
+
+
+def low_scores_do_not_leak(CausalSelfAttention, reference, x, later, heads, t, seed):
+    """With k = -q a position's own score is far below zero, and the future must stay out all the same."""
+    attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
+    weights = given_weights(right, seed)
+    query, _, value = weights["qkv.weight"].chunk(3)
+    weights |= {"qkv.weight": torch.cat([10 * query, -10 * query, value]), "qkv.bias": 0 * weights["qkv.bias"]}
+    if attention.write(weights) is None:
+        changed = torch.cat([x[:, : t + 1], later[:, t + 1 :]], dim=1)
+        equal(attention(changed)[:, : t + 1], attention(x)[:, : t + 1], what=f"low scores, up to position {t}")
+
+
+@prop(points=5, cases=3)
+def sees_all_of_the_past(CausalSelfAttention, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """Changing x at position j changes the attention's output at every t >= j, t = j included, in both modes."""
+    attention = CausalSelfAttention(x.shape[-1], heads)
+    fill(attention, reference.CausalSelfAttention(x.shape[-1], heads), seed, factor=0.5)
+    for mode in MODES:
+        in_mode(attention, mode)
+        before = attention(x)
+        for j in range(x.shape[1]):
+            changed = x.clone()
+            changed[:, j] = 3 - changed[:, j]
+            after = attention(changed)
+            for t in range(j, x.shape[1]):
+                depends(before[:, t], after[:, t], what=f"{mode} mode, output {t} when input {j} changes")
+
+
+@prop(points=4, cases=3)
+def rows_are_independent(
+    subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], other: Float["T H*D"],
+    heads: Size["H"], row: Index["B"], seed: Seed,
+):  # fmt: skip
+    """Changing one row of the batch changes no other, and a row alone gives what it gives in the batch."""
+    changed = x.clone()
+    changed[row] = other
+    rest = [index for index in range(len(x)) if index != row]
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        fill(module, right, seed)
+        equal(module(changed)[rest], module(x)[rest], what=f"the rows other than {row}")
+        equal(module(x[row : row + 1])[0], module(x)[row], what=f"row {row} alone")
+
+
+@prop(points=4, cases=2, sizes={"N": (2, 3)})
+def the_number_of_heads_matters(CausalSelfAttention, reference, x: Float["B T 6*N"], seed: Seed):
+    """The same weights give another result with 2 heads than with 3, and the right one with 1, 2, 3 and 6."""
+    found = {}
+    for heads in (1, 2, 3, 6):
+        attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
+        share(attention, right, given_weights(right, seed), x)
+        found[heads] = attention(x)
+        equal(found[heads], right(x), what=f"with {heads} heads")
+    depends(found[2], found[3], what="2 heads instead of 3")
+
+
+@prop(points=4, cases=2)
+def any_length_works(CausalSelfAttention, DecoderBlock, subject, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """One module takes T = 1, 70 and 1,030 one after the other; a prefix gives what it gives in the whole, and the end sees the start."""
+    generator = torch.Generator().manual_seed(seed)
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        fill(module, right, seed, factor=0.5)
+        short = module(x)
+        equal(module(x[:, :1]), short[:, :1], what="T = 1")
+        equal(module(x[:1, :1]), short[:1, :1], what="T = 1, B = 1")
+        long = torch.cat([x[:1], torch.randn(1, 70 - x.shape[1], x.shape[2], generator=generator)], dim=1)
+        equal(module(long)[:, : x.shape[1]], short[:1], what="the start of T = 70")
+        equal(module(x), short, what="a short input after a long one")
+    end_sees_start(CausalSelfAttention, reference, x, heads, seed)
+
+
+def end_sees_start(CausalSelfAttention, reference, x, heads, seed):
+    """With q and k at zero the output is the mean of the values so far, and each of 1,030 counts."""
+    attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
+    weights = given_weights(right, seed)
+    weights["qkv.weight"][: 2 * x.shape[-1]] = 0
+    weights["qkv.bias"][: 2 * x.shape[-1]] = 0
+    share(attention, right, weights, x)
+    long = torch.zeros(1, LONG, x.shape[2])
+    before = attention(long)[:, -1]
+    long[:, 0] = LONG * x[0, 0]
+    depends(before, attention(long)[:, -1], what=f"the last of {LONG} positions when the first changes")
+
+
+@prop(points=5, cases=3)
+def zeroed_sublayers_give_the_identity(DecoderBlock, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """With all weights of the attention and of the MLP at zero the block gives back its input."""
+    block, right = (make(x.shape[-1], heads) for make in (DecoderBlock, reference.DecoderBlock))
+    weights = given_weights(right, seed)
+    zeroed = {name: value if name.startswith("n") else 0 * value for name, value in weights.items()}
+    if block.write(zeroed) is not None and not zero_by_prefix(block, seed):
+        share(block, right, zeroed, x)
+    equal(block(x), x, tol=1e-6)
+
+
+def zero_by_prefix(block, seed):
+    """Zero what is called attn. and mlp. where only a name inside them is missing."""
+    weights = layouts.any_weights(block, seed)
+    inner = [name for name in weights if name.startswith(("attn.", "mlp."))]
+    block.write(weights | {name: 0 * weights[name] for name in inner})
+    return {name.partition(".")[0] for name in inner} == {"attn", "mlp"}
+
+
+@prop(points=4, cases=3)
+def inputs_stay_as_they_were(
+    subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"], seed: Seed
+):
+    """The input is not changed, and may be non-contiguous, expanded, a slice, or one that requires gradients."""
+    kinds = {
+        "plain": x,
+        "non-contiguous": x.transpose(0, 1).contiguous().transpose(0, 1),
+        "channels first": x.transpose(1, 2).contiguous().transpose(1, 2),
+        "expanded": x[:1].expand(x.shape),
+        "a slice": torch.cat([x, x], dim=1)[:, : x.shape[1]],
+        "requires_grad": x.clone().requires_grad_(),
+    }
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        fill(module, right, seed)
+        for kind, value in kinds.items():
+            want = module(value.detach().clone(memory_format=torch.contiguous_format))
+            equal(inputs_unchanged(module, value).value, want, what=f"input: {kind}")
+
+
+# ---- gradients and training
+
+
+@prop(points=7, cases=3)
+def gradients_agree(
+    subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], cotangent: Float["B T H*D"],
+    heads: Size["H"], seed: Seed,
+):  # fmt: skip
+    """The gradients of the input and of every parameter equal those of the reference."""
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        layout = share(module, right, given_weights(right, seed), x)
+        got, want = module.gradients(x, cotangent=cotangent), right.gradients(x, cotangent=cotangent)
+        if layout is not None:
+            held = {name: got.parameters.get(name) for name in layout.places}
+            zeros = {name: torch.zeros(place.shape) for name, place in layout.places.items()}
+            named = layout.ours_from({name: zeros[name] if held[name] is None else held[name] for name in held})
+            got = Gradients(got.value, got.inputs, named)
+        gradients(got, want)
+
+
+@prop(points=5, cases=2)
+def three_blocks_train(DecoderBlock, subject, x: Float["B T H*D"], target: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """Three blocks in a row share nothing, gradients reach every parameter of each, and steps down the slope lower the loss."""
+    stack = subject.make("sequential", modules=[DecoderBlock(x.shape[-1], heads) for _ in range(3)])
+    for name, parameter in stack.parameters().items():
+        first = parameter.same_as or name
+        holds(first.split(".")[0] == name.split(".")[0], "shared_blocks", name=name, first=first)
+    weights = layouts.any_weights(stack, seed)
+    losses = []
+    for _ in range(4):
+        holds(stack.write(weights) is None, "no_write")
+        out = stack(x)
+        shape(out, x.shape)
+        error = (out - target) / x.numel() ** 0.5
+        losses.append(float(error.square().sum()))
+        slope = stack.gradients(x, cotangent=error).parameters
+        for name in weights:
+            holds(slope.get(name) is not None, "no_gradient", name=name)
+        length = float(sum(slope[name].square().sum() for name in weights)) ** 0.5
+        weights = {name: value - 0.03 / (length + 1e-9) * slope[name] for name, value in weights.items()}
+        for name in weights:
+            silent_bias = weights[name].dim() == 1 and "qkv" not in name and name.partition(".")[2][:3] == "att"
+            holds(silent_bias or bool((slope[name] != 0).any()), "no_gradient", name=name)
+    for step, (before, after) in enumerate(zip(losses, losses[1:], strict=False), start=1):
+        holds(after < before, "loss_does_not_fall", step=step, before=f"{before:.5g}", after=f"{after:.5g}")
+
+
+# ---- parameters
+
+
+@prop(points=7, cases=2)
+def parameters_add_up(subject, reference, CausalSelfAttention, DecoderBlock, width: Size["H*D"], heads: Size["H"]):
+    """CausalSelfAttention has 4C*C + 4C parameters, DecoderBlock has 12C*C + 13C, each counted once."""
+    for module, right, what in zip(
+        both(subject, width, heads), both(reference, width, heads), ("CausalSelfAttention", "DecoderBlock"), strict=True
+    ):
+        theirs, ours = layouts.shapes(module, tuple(right.parameters())), layouts.shapes(right)
+        got, want = total(theirs), total(ours)
+        table = comparison(theirs, ours)
+        params = {"what": what, "width": width, "got": f"{got:,}", "want": f"{want:,}", "difference": f"{got - want:+,}"}
+        holds(got == want, f"count.{cause(module, theirs, got - want, width)}", table=table, **params)
+        frozen = [name for name, parameter in module.parameters().items() if not parameter.requires_grad]
+        holds(not frozen, "frozen", names=listed(frozen))
+
+
+def total(shapes):
+    return sum(shape.numel() for shape in shapes.values())
+
+
+def comparison(theirs, ours):
+    """A table of what is missing, extra or of another size, one parameter a line."""
+    lines = []
+    for name in dict.fromkeys([*ours, *theirs]):
+        want, got = ours.get(name), theirs.get(name)
+        if want != got:
+            sizes = [str(list(side)) if side is not None else "-" for side in (want, got)]
+            difference = (got.numel() if got is not None else 0) - (want.numel() if want is not None else 0)
+            lines.append(f"  {name:<18} {sizes[0]:>10} -> {sizes[1]:<10} {difference:+,}")
+    return "\n".join(lines)
+
+
+def cause(module, theirs, difference, width):
+    """The likely reason of a difference."""
+    aliases = {name: parameter.same_as for name, parameter in module.parameters().items() if parameter.same_as}
+    if difference == -2 * width and any(name.startswith(("n1", "n2")) for name in aliases):
+        return "one_norm"
+    if not theirs:
+        return "nothing"
+    reasons = {
+        -3 * width: "no_qkv_bias",
+        -4 * width: "no_norms_or_biases",
+        -width: "no_bias",
+        -2 * width: "one_norm",
+        -5 * width: "no_mlp_bias",
+        -9 * width: "no_bias_at_all",
+        -(width * width + width): "no_proj",
+        -(4 * width * width + 2 * width): "twice",
+        -(7 * width * width + 4 * width): "one_linear",
+        -(8 * width * width + 5 * width): "no_mlp",
+    }
+    return reasons.get(difference, "missing" if difference < 0 else "extra")
+
+
+@prop(points=4, cases=1)
+def names_are_as_asked(subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+    """The parameters have the names of the docstring: qkv and proj, n1, attn, n2 and mlp."""
+    for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
+        if module.write(given_weights(right, seed)) is None:
+            continue
+        found = layouts.find(module, [right], [x], seed=seed)
+        holds(found is not None, "no_such_names", names=listed(missing_names(module, right)))
+        renames = misnamed(found[0].holders())
+        text = "; ".join(f"{listed(theirs)} -> `{ours}`" for ours, theirs in renames.items())
+        holds(not renames, "rename", renames=text)
+
+
+def misnamed(holders):
+    """Our modules whose numbers theirs keeps elsewhere: name -> the modules that hold them. Inside mlp any name is right."""
+    found = {}
+    for name, theirs in holders.items():
+        place = "mlp" if name.startswith("mlp.") else name.rpartition(".")[0]
+        wrong = [other for other in theirs if not other.startswith(f"{place}.")]
+        for other in wrong:
+            where = other.rpartition(".")[0] or other
+            if where not in found.setdefault(place, []):
+                found[place].append(where)
+    return found
+
+
+# ---- counting
+
+
+@prop(points=7)
+def counts_parameters(count_parameters, subject):
+    """Tied parameters count once, frozen ones only with trainable_only=False, buffers never; the count is an int."""
+    model = subject.make(
+        "tree",
+        parameters={"emb.weight": [7, 3], "a.weight": [5, 3], "a.bias": [5], "b.deep.weight": [2, 5, 2], "scale": []},
+        frozen=["a.weight"],
+        tied={"head.weight": "emb.weight", "b.weight": "a.weight"},
+        buffers={"b.mean": [11], "mask": [6, 6]},
+    )
+    trainable, frozen = 7 * 3 + 5 + 2 * 5 * 2 + 1, 5 * 3
+    count(count_parameters(model), trainable, what="count_parameters(model)")
+    count(count_parameters(model, True), trainable, what="count_parameters(model, True)")
+    count(count_parameters(model, trainable_only=False), trainable + frozen, what="trainable_only=False")
+    count(count_parameters(model, False), trainable + frozen, what="count_parameters(model, False)")
+    flags = {name: parameter.requires_grad for name, parameter in model.parameters().items()}
+    holds(not flags["a.weight"] and flags["a.bias"], "flags_changed")
+    nothing = subject.make("tree", parameters={}, frozen=[], tied={}, buffers={"mask": [6, 6]})
+    count(count_parameters(nothing, trainable_only=False), 0, what="a module of buffers alone")
+
+
+@prop(points=3, cases=4)
+def the_formula_counts_a_block(decoder_block_parameters, width: Choice[6, 7, 32, 768]):
+    """decoder_block_parameters(C) is the int 12C*C + 13C."""
+    count(decoder_block_parameters(width), 12 * width**2 + 13 * width)
+
+
+@prop(points=5)
+def an_indivisible_width_raises(CausalSelfAttention, DecoderBlock):
+    """Both constructors raise ValueError when H does not divide C, and the message contains one of the two numbers."""
+    for make in (CausalSelfAttention, DecoderBlock):
+        for dim, heads in ((58, 17), (94, 59), (29, 83)):
+            raises(make, dim, heads, error=ValueError, mentions=[dim, heads])
