@@ -1,0 +1,57 @@
+"""ex10: what a language model is trained on: the next token.
+
+Letters: B batch, T tokens in a row, V vocabulary, N rows of the data.
+
+A model turns ids [B, T] into logits [B, T, V]. The logits at position t are about token t + 1: nothing after t was
+used for them (the models are causal), and token t + 1 is the one to be foretold.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def shift(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Split `ids [B, T]` into what a model sees and what it has to foretell: (inputs [B, T-1], targets [B, T-1]).
+
+    `targets[b, t]` is the token that follows `inputs[b, t]`.
+    """
+    raise NotImplementedError("ex10: shift is not implemented yet")
+
+
+def next_token_loss(logits: Tensor, ids: Tensor, pad_id: int | None = None) -> Tensor:
+    """The mean cross-entropy of the next token: a scalar tensor, of the dtype of the logits.
+
+    `logits [B, T, V]` are raw scores (no softmax yet), made from all of `ids [B, T]`: those at position t are about
+    token t + 1, and those at the last position are about nothing we know.
+    - The mean is over the real targets. With `pad_id`, a target of that id is padding and does not count, neither in
+      the sum nor in the number it is divided by. Any id can be the pad, 0 and V - 1 too; all other ids are real.
+    - With `pad_id=None` every target counts, whatever its id.
+    - Where no target is real (every one of them is a pad) the loss is 0 and its gradient is all zeros, never NaN.
+    - `logits` and `ids` stay as they are.
+    """
+    raise NotImplementedError("ex10: next_token_loss is not implemented yet")
+
+
+def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: Tensor) -> float:
+    """Take exactly one step of `optimizer` on the next-token loss of `ids [B, T]`; every id counts, there is no padding.
+
+    - The model is in train mode for this, and stays in it; it may come in eval mode.
+    - Gradients that were left in the parameters before do not count.
+    - The model may be fed `ids` or `ids[:, :-1]`: it is causal, the logits that count are the same.
+    - Returns the loss before the step, as a Python float. `ids` stay as they are.
+    """
+    raise NotImplementedError("ex10: train_step is not implemented yet")
+
+
+def train(model: nn.Module, data: Tensor, steps: int, lr: float = 3e-3, seed: int = 0) -> list[float]:
+    """Train `model` itself (no copy of it) on the rows of `data [N, T]`, and return one loss for each of the `steps`.
+
+    - Which optimizer, and which rows make up a batch, is your choice. Adam learns the sequence 0 1 2 ... 7 0 1 2 ...
+      to a loss below 0.05 within 300 steps at the default `lr`; every row of the data must have its turn.
+    - `lr` is the learning rate of the optimizer.
+    - All that is random follows from `seed`: the same model, data and seed give the same losses.
+    - The losses are those of the training that happened: the k-th is the loss of the k-th step's batch. There are
+      `steps` of them, also when the loss is small already. They are Python floats. `data` stays as it is.
+    """
+    raise NotImplementedError("ex10: train is not implemented yet")
