@@ -159,6 +159,7 @@ def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T",
     said = ("float", "Float", "double", "Double", "3.")
     raises(embed, ids.float(), error=TypeError, mentions=said)
     raises(embed, ids.double(), error=TypeError, mentions=said)
+    raises(embed, ids.half(), error=TypeError, mentions=said)
     raises(embed, ids[0, 0].float(), error=TypeError, mentions=said)
 
 
@@ -238,6 +239,8 @@ def answers_each_call_afresh(
     equal(embed(ids), weight[ids])
     equal(embed(more), weight[more])
     equal(second(ids), other[ids])
+    embed.eval()
+    equal(embed.without_grad(ids), weight[ids])
     equal(written(embed, other + weight)(more), (other + weight)[more])
 
 
@@ -289,5 +292,7 @@ def written_by_hand(
     for padding in (None, p):
         made = TokenEmbedding.effects(*weight.shape, padding_idx=padding)
         avoids(made, forbidden)
-        avoids(written(made.value, weight).effects(ids), forbidden)
-    avoids(one_hot_embedding.effects(ids, weight), forbidden)
+        for some in (ids, ids[0], ids[0, 0], ids[None]):
+            avoids(written(made.value, weight).effects(some), forbidden)
+    for some in (ids, ids[0], ids[0, 0], ids[None]):
+        avoids(one_hot_embedding.effects(some, weight), forbidden)

@@ -21,8 +21,36 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from grader.wire import Allocation, Local
 
 RECORDS_MAX = 20_000
+locked_down = False  # set in a worker
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler prints two lines to stderr at each use
+
+
+@contextlib.contextmanager
+def _quietly(profiler: profile) -> Iterator[None]:
+    """Profiles without the complaint, where this process may not read its own name, that it could not."""
+    with _muted():
+        profiler.__enter__()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        with _muted():
+            profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _muted() -> Iterator[None]:
+    if not locked_down:
+        yield
+        return
+    kept, (reading, writing) = os.dup(2), os.pipe()
+    os.dup2(writing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        for descriptor in (kept, reading, writing):
+            os.close(descriptor)
 
 
 def _every_thread() -> Any:
@@ -69,7 +97,7 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
     earlier = sys.getprofile(), threading.getprofile()
     profiler = profile(experimental_config=_every_thread())
     try:
-        with profiler:
+        with _quietly(profiler):
             threading.setprofile(watch)
             sys.setprofile(watch)
             try:
@@ -83,12 +111,13 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
         ops.extend(name for name in functions if not name.startswith("torch.autograd.profiler."))
 
 
-class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every tensor that an operation returns in memory of its own."""
+class _Allocations(TorchDispatchMode):
+    """Notes every tensor that an operation returns in memory of its own, and again each time it is written into."""
 
     def __init__(self, allocations: list[Allocation]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.allocations = allocations
+        self._made: dict[int, torch.Tensor] = {}  # by storage; held, so that no address is used twice
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -98,9 +127,17 @@ class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         given = {_storage(tensor) for tensor in _tensors((args, kwargs))}
         for tensor in _tensors(result):
-            if _storage(tensor) not in given and len(self.allocations) < RECORDS_MAX:
-                self.allocations.append(_allocation(str(func), tensor))
+            if _storage(tensor) not in given:
+                self._made[_storage(tensor)] = tensor
+                self._note(func, tensor)
+        if func._schema.is_mutable:
+            for storage in given & self._made.keys():
+                self._note(func, self._made[storage])
         return result
+
+    def _note(self, func: Any, tensor: torch.Tensor) -> None:
+        if len(self.allocations) < RECORDS_MAX:
+            self.allocations.append(_allocation(str(func), tensor))
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

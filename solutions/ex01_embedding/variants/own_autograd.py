@@ -34,7 +34,11 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, ids):
         if not isinstance(ids, torch.Tensor) or ids.dtype not in (
-            torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64
+            torch.uint8,
+            torch.int8,
+            torch.int16,
+            torch.int32,
+            torch.int64,
         ):
             raise TypeError(f"ids: {ids!r}")
         for i in ids.reshape(-1).tolist():

@@ -1,4 +1,4 @@
-"""Unusual: inside the scores both q and k turn the other way, and positions count from 1: the difference is the same."""
+"""Unusual: inside the scores positions count from 1 for q and k alike; keys come first in the product, which is turned over."""
 
 import math
 
@@ -28,5 +28,5 @@ def apply_rope(x, cos, sin):
 def rope_attention_scores(q, k, q_positions, k_positions, base=10000.0):
     q_cos, q_sin = rope_angles(q_positions + 1, q.shape[-1], base)
     k_cos, k_sin = rope_angles(k_positions + 1, k.shape[-1], base)
-    scores = apply_rope(k, k_cos, -k_sin) @ apply_rope(q, q_cos, -q_sin).transpose(-1, -2)
+    scores = apply_rope(k, k_cos, k_sin) @ apply_rope(q, q_cos, q_sin).transpose(-1, -2)
     return (scores / math.sqrt(q.shape[-1])).transpose(-1, -2)
