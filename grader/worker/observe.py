@@ -111,11 +111,11 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
         ops.extend(name for name in functions if not name.startswith("torch.autograd.profiler."))
 
 
-class _Allocations(TorchDispatchMode):
+class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every tensor that an operation returns in memory of its own, and again each time it is written into."""
 
     def __init__(self, allocations: list[Allocation]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.allocations = allocations
         self._made: dict[int, torch.Tensor] = {}  # by storage; held, so that no address is used twice
 

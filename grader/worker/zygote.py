@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -138,6 +139,7 @@ def _import_and_warm() -> None:
         from grader.worker import dynamo, serve  # noqa: F401
 
         torch.set_num_threads(1)
+        tempfile.tempdir = tempfile.gettempdir()  # else each worker would look for one by writing
         dynamo.defer()
         given = torch.ones(2, 2, requires_grad=True)
         torch.nn.functional.softmax(given @ given, -1).sum().backward()  # type: ignore[no-untyped-call]
@@ -214,7 +216,7 @@ def _become_worker(
     line: socket.socket, output: socket.socket, plan: lockdown.Plan, parent: int | None = None
 ) -> NoReturn:
     """Locks this process down, says hello, and serves until the judge hangs up. Never returns."""
-    from grader.worker import serve
+    from grader.worker import observe, serve
 
     if os.name == "posix":
         line = _settle(line, output)
@@ -223,6 +225,7 @@ def _become_worker(
         sys.stdout = sys.stderr = output.makefile("w", encoding="utf-8", errors="backslashreplace")
     began = time.perf_counter()
     layers = lockdown.apply(plan, parent)
+    observe.locked_down = True
     send(line, Hello(layers, time.perf_counter() - began))
     with suppress(ConnectionError):
         serve.serve(line)
