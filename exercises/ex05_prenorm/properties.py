@@ -23,6 +23,7 @@ from grader.properties import (
     shape,
 )
 
+LOOSE = 2e-3  # where a GELU runs: whether it is the exact one is the business of one property alone
 SURELY = 6.2  # standard deviations: a right dropout goes beyond them once in a billion
 
 
@@ -60,11 +61,11 @@ def shape_stays(LayerNorm, FeedForward, PreNormBlock, x: Float["B T C"], hidden:
     dim = x.shape[-1]
     norm, ffn, block = LayerNorm(dim), FeedForward(dim, hidden), PreNormBlock(dim, hidden)
     for given in (x, x[:1], x[:, :1]):
-        shape(norm(given), given.shape, what="LayerNorm")
-        shape(ffn(given), given.shape, what="FeedForward")
-        shape(block(given), given.shape, what="PreNormBlock")
+        shape(norm(given), given.shape, what="LayerNorm(dim)(x)")
+        shape(ffn(given), given.shape, what="FeedForward(dim, hidden)(x)")
+        shape(block(given), given.shape, what="PreNormBlock(dim, hidden)(x)")
     for given in (x[0, 0], x[0], x[None]):
-        shape(norm(given), given.shape, what="LayerNorm")
+        shape(norm(given), given.shape, what="LayerNorm(dim)(x)")
 
 
 @prop(points=4, cases=2)
@@ -87,8 +88,8 @@ def norm_standardizes_each_vector(LayerNorm, x: Float["B T C", 3.0]):
     for given in (x + 2.0, x[0], x[None]):
         out = norm(given)
         shape(out, given.shape)
-        equal(out.double().mean(-1), torch.zeros(given.shape[:-1]), zero=True, what="LayerNorm(x).mean(-1)")
-        equal(out.double().var(-1, correction=0), torch.ones(given.shape[:-1]), what="LayerNorm(x).var(-1)")
+        equal(out.double().mean(-1), torch.zeros(given.shape[:-1]), zero=True, what="norm(x).mean(-1)")
+        equal(out.double().var(-1, correction=0), torch.ones(given.shape[:-1]), what="norm(x).var(-1, correction=0)")
 
 
 @prop(points=8, cases=3)
@@ -99,10 +100,10 @@ def norm_has_the_right_values(LayerNorm, reference, x: Float["B T C"], y: Float[
     other, exact_other = twins(LayerNorm, reference.LayerNorm, seed + 1, dim)
     for given in (x, y + 3.0, y[0], y[0, 0], torch.stack([x, y])):
         equal(norm(given), exact(given))
-    equal(other(x), exact_other(x), what="a second LayerNorm")
+    equal(other(x), exact_other(x))
     norm.eval()
-    equal(norm(y), exact(y), what="LayerNorm in eval mode")
-    equal(norm.without_grad(x), exact(x), what="LayerNorm under no_grad")
+    equal(norm(y), exact(y), what="norm.eval()(y)")
+    equal(norm.without_grad(x), exact(x), what="with torch.no_grad(): norm(x)")
 
 
 @prop(points=6, cases=3)
@@ -113,10 +114,10 @@ def eps_stands_inside_the_root(LayerNorm, reference, x: Float["B T C"], seed: Se
     named, exact_named = twins(LayerNorm, reference.LayerNorm, seed, dim, eps=eps)
     placed, exact_placed = twins(LayerNorm, reference.LayerNorm, seed, dim, eps)
     for scale in (0.003, 0.001, 0.0):
-        equal(usual(x * scale), exact_usual(x * scale), what="LayerNorm(dim)")
+        equal(usual(x * scale), exact_usual(x * scale), what=f"LayerNorm(dim)(x * {scale})")
     scale = eps**0.5
-    equal(named(x * scale), exact_named(x * scale), what=f"LayerNorm(dim, eps={eps:g})")
-    equal(placed(x * scale), exact_placed(x * scale), what=f"LayerNorm(dim, {eps:g})")
+    equal(named(x * scale), exact_named(x * scale), what=f"LayerNorm(dim, eps={eps:g})(x * {scale:.2g})")
+    equal(placed(x * scale), exact_placed(x * scale), what=f"LayerNorm(dim, {eps:g})(x * {scale:.2g})")
     tiny, cotangent = with_quiet_rows(x * 0.003), random_like(x, seed)
     gradients(usual.gradients(tiny, cotangent=cotangent), exact_usual.gradients(tiny, cotangent=cotangent))
 
@@ -129,12 +130,12 @@ def feed_forward_has_the_right_values(
     dim = x.shape[-1]
     ffn, exact = twins(FeedForward, reference.FeedForward, seed, dim, hidden)
     other, exact_other = twins(FeedForward, reference.FeedForward, seed + 1, dim, hidden)
-    equal(ffn(x), exact(x))
-    equal(ffn(y), exact(y))
-    equal(other(x), exact_other(x), what="a second FeedForward")
+    equal(ffn(x), exact(x), tol=LOOSE)
+    equal(ffn(y), exact(y), tol=LOOSE)
+    equal(other(x), exact_other(x), tol=LOOSE)
     ffn.eval()
-    equal(ffn(x), exact(x), what="FeedForward in eval mode")
-    equal(ffn.without_grad(y), exact(y), what="FeedForward under no_grad")
+    equal(ffn(x), exact(x), tol=LOOSE, what="ffn.eval()(x)")
+    equal(ffn.without_grad(y), exact(y), tol=LOOSE, what="with torch.no_grad(): ffn(y)")
 
 
 @prop(points=5, cases=3, sizes={"F": (60, 70)})
@@ -162,15 +163,15 @@ def block_has_the_right_values(
     dim = x.shape[-1]
     block, exact = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden)
     other, exact_other = twins(PreNormBlock, reference.PreNormBlock, seed + 1, dim, hidden, 0.4)
-    equal(block(x), exact(x))
-    equal(block(x[:1]), exact(x[:1]), what="PreNormBlock of one row")
-    equal(block(with_quiet_rows(y)), exact(with_quiet_rows(y)))
+    equal(block(x), exact(x), tol=LOOSE)
+    equal(block(x[:1]), exact(x[:1]), tol=LOOSE, what="block(x[:1])")
+    equal(block(with_quiet_rows(y)), exact(with_quiet_rows(y)), tol=LOOSE)
     other.eval()
     exact_other.eval()
-    equal(other(x), exact_other(x), what="a second PreNormBlock, in eval mode")
+    equal(other(x), exact_other(x), tol=LOOSE, what="PreNormBlock(dim, hidden, 0.4).eval()(x)")
     block.eval()
-    equal(block(y), exact(y), what="PreNormBlock in eval mode")
-    equal(block.without_grad(x), exact(x), what="PreNormBlock under no_grad")
+    equal(block(y), exact(y), tol=LOOSE, what="block.eval()(y)")
+    equal(block.without_grad(x), exact(x), tol=LOOSE, what="with torch.no_grad(): block(x)")
 
 
 @prop(points=8, cases=4)
@@ -182,10 +183,10 @@ def zeroed_sublayer_returns_the_input(
     block, exact = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, dropout)
     weights = given_weights(exact, seed)
     fill(block, {name: torch.zeros_like(weights[name]) for name in ("ffn.down.weight", "ffn.down.bias")})
-    exactly(block(x), x, what="block(x) in train mode")
+    exactly(block(x), x, what="block.train()(x)")
     fill(block, {name: torch.zeros_like(value) for name, value in weights.items() if name.startswith("ffn.")})
     block.eval()
-    exactly(block(x), x, what="block(x) in eval mode")
+    exactly(block(x), x, what="block.eval()(x)")
 
 
 @prop(points=4, cases=3)
@@ -226,10 +227,10 @@ def positions_are_independent(
     ):
         module, _ = twins(cls, exact, seed, *sizes)
         before, after = module(x), module(changed)
-        shape(before, x.shape, what=name)
-        finite(before, what=name)
-        equal(after[elsewhere], before[elsewhere], tol=1e-5, what=f"{name} elsewhere")
-        depends(after[b, t], before[b, t], what=f"{name} there")
+        shape(before, x.shape)
+        finite(before)
+        equal(after[elsewhere], before[elsewhere], tol=1e-5, what=f"{name}: out[elsewhere]")
+        depends(after[b, t], before[b, t], what=f"{name}: out[b, t]")
 
 
 @prop(points=5, cases=2)
@@ -248,9 +249,9 @@ def input_stays_as_it_was(
     ):
         module, twin = twins(cls, exact, seed, *sizes)
         for given in (x, transposed, expanded, strided, x.clone().requires_grad_()):
-            equal(inputs_unchanged(module, given).value, twin(given), what=name)
+            equal(inputs_unchanged(module, given).value, twin(given), tol=LOOSE)
         module.eval()
-        equal(inputs_unchanged(module, x).value, twin(x), what=f"{name} in eval mode")
+        equal(inputs_unchanged(module, x).value, twin(x), tol=LOOSE, what=f"{name}.eval()(x)")
 
 
 @prop(points=6, cases=2)
@@ -266,16 +267,16 @@ def dropout_acts_in_training_only(
         module, twin = twins(cls, exact, seed, dim, hidden, dropout=p)
         twin.eval()
         plain = twin(x)
-        depends(module(x), plain, by=0.05, what=f"{name} in train mode")
+        depends(module(x), plain, by=0.05, what=f"{name}.train()(x)")
         for _ in range(2):
             module.eval()
-            equal(module(x), plain, what=f"{name} in eval mode")
-            equal(module.without_grad(x), plain, what=f"{name} in eval mode")
+            equal(module(x), plain, tol=LOOSE, what=f"{name}.eval()(x)")
+            equal(module.without_grad(x), plain, tol=LOOSE, what=f"{name}.eval()(x)")
             module.train()
-            depends(module(x), plain, by=0.05, what=f"{name} in train mode again")
+            depends(module(x), plain, by=0.05, what=f"{name}.eval().train()(x)")
         for default in (cls(dim, hidden), cls(dim, hidden, 0.0)):
             fill(default, given_weights(twin, seed))
-            equal(default(x), plain, what=f"{name} with dropout 0 in train mode")
+            equal(default(x), plain, tol=LOOSE, what=f"{name}(dim, hidden).train()(x)")
 
 
 @prop(points=5, cases=3, sizes={"B": (11, 13), "T": (30, 34)})
@@ -306,7 +307,7 @@ def _kept(got, plain, p):
     """Which elements were kept. They, and the others, are what dropout makes of `plain`, and the draws are independent."""
     plain = plain.double()
     kept = (got.double() - plain / (1 - p)).abs() < got.double().abs()
-    equal(got, torch.where(kept, plain / (1 - p), 0.0), what="each element, dropped or kept")
+    equal(got, torch.where(kept, plain / (1 - p), 0.0), tol=LOOSE)
     told = plain.abs() > 0.01  # a tiny number is like zero
     share = float((~kept)[told].double().mean())
     slack = SURELY * (p * (1 - p) / int(told.sum())) ** 0.5
@@ -324,25 +325,25 @@ def gradients_are_right(
     """The gradients at the input and at every parameter are right, in train and in eval mode."""
     dim = x.shape[-1]
     cotangent = random_like(x, seed)
-    for cls, exact, sizes in (
-        (LayerNorm, reference.LayerNorm, (dim,)),
-        (FeedForward, reference.FeedForward, (dim, hidden)),
-        (PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    for cls, exact, sizes, tol in (
+        (LayerNorm, reference.LayerNorm, (dim,), 1e-4),
+        (FeedForward, reference.FeedForward, (dim, hidden), LOOSE),
+        (PreNormBlock, reference.PreNormBlock, (dim, hidden), LOOSE),
     ):
         module, twin = twins(cls, exact, seed, *sizes)
         want = twin.gradients(x, cotangent=cotangent)
-        gradients(module.gradients(x, cotangent=cotangent), want)
+        gradients(module.gradients(x, cotangent=cotangent), want, tol)
         module.eval()
-        gradients(module.gradients(x, cotangent=cotangent), want)
+        gradients(module.gradients(x, cotangent=cotangent), want, tol)
 
 
 @prop(points=4, cases=2)
 def parameters_are_counted(LayerNorm, FeedForward, PreNormBlock, dim: Size["C"], hidden: Size["F"]):
     """The norm has 2C parameters, the feed-forward 2CF + F + C, the block their sum; two modules share none."""
     norm, ffn = 2 * dim, 2 * dim * hidden + hidden + dim
-    count(_count(LayerNorm(dim)), norm, what="LayerNorm(C): number of parameters")
-    count(_count(FeedForward(dim, hidden)), ffn, what="FeedForward(C, F): number of parameters")
-    count(_count(PreNormBlock(dim, hidden, 0.1)), norm + ffn, what="PreNormBlock(C, F): number of parameters")
+    count(_count(LayerNorm(dim)), norm, what="sum(p.numel() for p in LayerNorm(C).parameters())")
+    count(_count(FeedForward(dim, hidden)), ffn, what="sum(p.numel() for p in FeedForward(C, F).parameters())")
+    count(_count(PreNormBlock(dim, hidden, 0.1)), norm + ffn, what="sum(p.numel() for p in PreNormBlock(C, F).parameters())")
 
 
 def _count(module):
@@ -386,5 +387,5 @@ def dtype_stays(
         module, twin = twins(cls, exact, seed, *sizes)
         module.method("to")(kind)
         out = module(x.to(kind))
-        dtype(out, kind, what=name)
-        equal(out, twin(x), tol=1e-4 if kind is torch.float64 else 0.05, what=name)
+        dtype(out, kind)
+        equal(out, twin(x), tol=LOOSE if kind is torch.float64 else 0.05)

@@ -71,7 +71,7 @@ def attention_has_the_right_values(
     equal(fused_attention(q, k, v), reference.fused_attention(q, k, v))
     equal(fused_attention(q * 3, k, w), reference.fused_attention(q * 3, k, w))
     equal(fused_attention(q, k, v, causal=False, padding=None), reference.fused_attention(q, k, v))
-    equal(fused_attention.without_grad(q, k, w), reference.fused_attention(q, k, w), what="under no_grad")
+    equal(fused_attention.without_grad(q, k, w), reference.fused_attention(q, k, w), what="with torch.no_grad(): fused_attention(q, k, w)")
 
 
 @prop(points=8, cases=4)
@@ -85,8 +85,8 @@ def causal_hides_the_future(
     later_k[:, :, t + 1 :] = 3.0
     later_v[:, :, t + 1 :] = 20.0
     changed = fused_attention(q, later_k, later_v, causal=True)
-    equal(changed[:, :, : t + 1], got[:, :, : t + 1], tol=1e-5, what="the outputs up to t")
-    depends(changed[:, :, t + 1 :], got[:, :, t + 1 :], what="the outputs after t")
+    equal(changed[:, :, : t + 1], got[:, :, : t + 1], tol=1e-5, what="out[:, :, :t + 1]")
+    depends(changed[:, :, t + 1 :], got[:, :, t + 1 :], what="out[:, :, t + 1:]")
 
 
 @prop(points=11, cases=4)
@@ -111,9 +111,9 @@ def padding_hides_what_is_not_real(
     equal(got, reference.fused_attention(q, k, v, padding=padding))
     hidden = ~padding.transpose(-2, -1)
     other_k, other_v = k.masked_fill(hidden, 2.0), v.masked_fill(hidden, 30.0)
-    equal(fused_attention(q, other_k, other_v, padding=padding), got, tol=1e-5, what="with other padded keys")
+    equal(fused_attention(q, other_k, other_v, padding=padding), got, tol=1e-5)
     everything = torch.ones_like(padding)
-    equal(fused_attention(q, k, v, padding=everything), reference.fused_attention(q, k, v), what="all keys real")
+    equal(fused_attention(q, k, v, padding=everything), reference.fused_attention(q, k, v))
 
 
 @prop(points=9, cases=4)
@@ -146,10 +146,10 @@ def blind_queries_give_zeros(
         got = fused_attention.gradients(q, k, v, cotangent=cotangent, **options)
         shape(got.value, cotangent.shape)
         finite(got.value)
-        exactly(got.value[-1].float(), nothing, what="the row without a real token")
+        exactly(got.value[-1].float(), nothing, what="out[-1]")
         equal(got.value, reference.fused_attention(q, k, v, **options))
         gradients(got, reference.fused_attention.gradients(q, k, v, cotangent=cotangent, **options))
-    exactly(got.value[0, :, 0].float(), nothing[:, 0], what="a first query that sees only padding")
+    exactly(got.value[0, :, 0].float(), nothing[:, 0], what="out[0, :, 0]")
 
 
 @prop(points=6, cases=3)
@@ -211,7 +211,7 @@ def nothing_is_dropped(
                 first = fused_attention.with_kernel(given, keys, values, **options)
                 _drops_nothing(first.calls)
         again = fused_attention.without_grad(q, keys, values, **options)
-        equal(again, first.value, tol=1e-5, what="the same call again")
+        equal(again, first.value, tol=1e-5)
         _drops_nothing(attention_error.with_kernel(q, keys, values, causal=True).calls)
 
 
@@ -277,10 +277,10 @@ def error_compares_with_attention_by_hand(
         for options in ({}, {"causal": True}):
             by_hand = reference.fused_attention(q, keys, values, **options)
             fused = fused_attention(q, keys, values, **options)
-            _measures(attention_error(q, keys, values, **options), fused, by_hand, "attention_error")
+            _measures(attention_error(q, keys, values, **options), fused, by_hand, "attention_error(...)")
             fused = fused_attention.with_kernel(q, keys, values, scale=0.0, **options).value
             error = attention_error.with_kernel(q, keys, values, scale=0.0, **options).value
-            _measures(error, fused, by_hand, "attention_error with the kernel's result at zero")
+            _measures(error, fused, by_hand, "attention_error(...), kernel * 0")
 
 
 @prop(points=4, cases=4)
@@ -299,7 +299,7 @@ def error_is_measured(
     for place in (0.0, 0.37, 0.71, 1.0):
         fused = fused_attention.with_kernel(q, k, v, causal=causal, add=by, at=place).value
         error = attention_error.with_kernel(q, k, v, causal=causal, add=by, at=place).value
-        _measures(error, fused, by_hand, "attention_error of a spoiled kernel")
+        _measures(error, fused, by_hand, f"attention_error(...), kernel + {by:g}")
 
 
 def _measures(error, fused, by_hand, what):
