@@ -8,12 +8,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 from paper_course import REFERENCES, write_course
 
-from grader import __version__, cli, grading
+from grader import __version__, cli, grading, workspace
 from grader.results import PropertyResult, Report, Verdict
 from grader.submissions import Problem
 
@@ -299,8 +300,7 @@ def test_watch_grades_what_was_saved(grade, monkeypatch):
 
 
 def test_a_save_is_seen_by_its_time_or_size(tmp_path, monkeypatch):
-    from grader import workspace
-
+    monkeypatch.setitem(sys.modules, "watchfiles", None)  # as if it were not installed
     monkeypatch.chdir(tmp_path)
     file = put("a/b.py", "x")
     rounds = iter([lambda: None, lambda: file.write_text("xy"), lambda: put("c.py", "z"), lambda: file.unlink()])
@@ -318,6 +318,26 @@ def test_a_save_is_seen_by_its_time_or_size(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         collections.deque(map(saved.append, workspace.saves(tmp_path)), maxlen=0)
     assert (len(saved), slept) == (3, [0.5] * 5)
+
+
+def test_a_watcher_is_used_where_there_is_one(tmp_path, monkeypatch):
+    def watch(path, **options):
+        assert options == {"rust_timeout": 500, "yield_on_timeout": True}
+        yield set()
+        put(tmp_path / "a.py", "x")
+        yield {"a change"}
+
+    monkeypatch.setitem(sys.modules, "watchfiles", types.SimpleNamespace(watch=watch))
+    assert len(list(workspace.saves(tmp_path))) == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_console_that_lacks_the_letters_still_works(encoding, tmp_path):
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "grader", "--help", "--lang", "zh"]
+    answer = subprocess.run(command, env=env, capture_output=True, check=True)
+    assert b"--lang" in answer.stdout
+    assert answer.stderr == b""
 
 
 # ---- a learner's way
