@@ -33,7 +33,7 @@ class Bench:
     @functools.cached_property
     def exact(self) -> Subject | None:
         """The reference in float64, which says what is wanted."""
-        return loaded(LocalWorker(torch.float64), self.reference) if self.reference else None
+        return loaded(LocalWorker(torch.float64), self.reference, remember=True) if self.reference else None
 
     @functools.cached_property
     def plain(self) -> Subject | None:

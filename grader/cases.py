@@ -255,31 +255,29 @@ class Quantifier:
         return len(set(values)) == len(values)
 
 
-def simplest_failure(
-    quantifier: Quantifier, fails: Callable[[Case], bool], known: Case, relaxed: bool = True, budget: int = 120
+def smallest_failure(
+    quantifier: Quantifier, fails: Callable[[Case], bool], known: Case, relaxed: bool, budget: int
 ) -> Case:
-    """The smallest case that `fails`, searched and shrunk by Hypothesis, `known` if none smaller is found.
+    """The smallest failing case that Hypothesis finds and shrinks, `known` if there is none smaller.
 
     `fails` is asked at most `budget` times. A submission that answers differently each time cannot confuse the
-    search: the smallest failure seen is kept here, whatever Hypothesis makes of it.
+    search: every failure seen is kept here, whatever Hypothesis makes of it.
     """
+    found = [known]
     if not quantifier.variables:
         return known
-    failures = [known]
     asked = iter(range(budget))
 
-    @hypothesis.settings(
-        SETTINGS, max_examples=budget // 3, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink]
-    )
+    @hypothesis.settings(SETTINGS, max_examples=budget, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink])
     @hypothesis.given(quantifier.strategy(relaxed))
     def search(case: Case) -> None:
         if next(asked, None) is not None and fails(case):
-            failures.append(case)
+            found.append(case)
             raise _Found
 
     with contextlib.suppress(_Found, hypothesis.errors.HypothesisException, BaseExceptionGroup):
         search()
-    return min(failures, key=lambda case: case.weight)
+    return min(found, key=lambda case: case.weight)
 
 
 class _Found(Exception):

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 import torch
 
-from grader.cases import Case, simplest_failure
+from grader.cases import Case, smallest_failure
 from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property, device_missing
+from grader.recall import Recall
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
@@ -24,6 +25,9 @@ from grader.worker.serve import Interpreter
 
 PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
 COST_OF_TIMEOUT = 4
+LONGEST_SEARCH = 60  # cases tried for the smallest counterexample of one property
+LEAST_SEARCH = 6  # the same, once those before it have used up what a submission may cost
+SEARCHES = 150  # cases tried for all the properties of a submission
 
 
 class Worker(Protocol):
@@ -186,6 +190,7 @@ class Judge:
         self._exact = exact
         self._plain = plain
         self._search = search
+        self._budget = SEARCHES
         self._passed: dict[str, bool] = {}
 
     def judge(self, property: Property) -> Outcome:
@@ -267,25 +272,25 @@ class Judge:
         found: dict[Case, Failure] = {failure.case: failure}
 
         def fails(case: Case) -> bool:
+            self._budget -= 1
             smaller = self._failure_in(property, case)
-            if smaller is not None and smaller.kind == failure.kind:
-                smaller = self._settled(property, smaller)
-                if smaller.settled:
-                    found[case] = smaller
-                    return True
-            return False
+            if smaller is None or smaller.kind != failure.kind:
+                return False
+            found[case] = self._settled(property, smaller)
+            return found[case].settled
 
-        smallest = simplest_failure(property.quantifier, fails, failure.case, relaxed=self._plain is not None)
-        return found[smallest]
+        budget = max(LEAST_SEARCH, min(LONGEST_SEARCH, self._budget))
+        relaxed = self._plain is not None  # sizes that a property was not written for show on the reference alone
+        return found[smallest_failure(property.quantifier, fails, failure.case, relaxed, budget)]
 
 
-def loaded(worker: Worker, source: Source | Submission) -> Subject:
-    """A program, loaded.
+def loaded(worker: Worker, source: Source | Submission, remember: bool = False) -> Subject:
+    """A program, loaded. With `remember`, which is for trusted code alone, no question is put to it twice.
 
     Raises:
         SubmissionRaised: its import raised.
     """
-    subject = Subject(worker.ask)
+    subject = Subject(Recall(worker.ask).ask if remember else worker.ask)
     subject.load(source.files, source.main)
     return subject
 
