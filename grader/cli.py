@@ -66,6 +66,7 @@ def _run(words: list[str], lang: str) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (click.Abort, KeyboardInterrupt):
+        click.echo(err=True)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -247,12 +248,25 @@ def grade_all(path: Path, reports: tuple[str, ...], isolation: Mode, course_fold
         for exercise in course.exercises:
             found = _read(exercise, path, course)
             if not _absent(found):
-                report = grader.grade(exercise, found)
-                show(report, wanted)
-                codes.append(exit_code(report, found))
+                codes.append(_one_of_all(grader, exercise, found, wanted))
     if not codes:
         raise Refusal("cli.nothing_found", path=path)
     return max(codes)
+
+
+def _one_of_all(
+    grader: Grader, exercise: Exercise, found: Submission | Problem, wanted: Sequence[tuple[str, str]]
+) -> int:
+    """Grades and shows one of several. A defect of this exercise does not keep the others from being graded."""
+    from grader.exercises import CourseError
+
+    try:
+        report = grader.grade(exercise, found)
+    except CourseError as error:
+        click.echo(error.sentence(_lang()), err=True)
+        return OUR_FAULT
+    show(report, wanted)
+    return exit_code(report, found)
 
 
 def _standing(path: Path) -> int:
@@ -278,6 +292,7 @@ def _standing(path: Path) -> int:
 
 def _score(grader: Grader, exercise: Exercise, submission: Submission | Problem) -> tuple[str, bool]:
     """How far one exercise is, in a word, and whether it is done. One that was not begun is not run."""
+    from grader.exercises import CourseError
     from grader.submissions import Submission
     from grader.workspace import begun
 
@@ -285,7 +300,10 @@ def _score(grader: Grader, exercise: Exercise, submission: Submission | Problem)
         return text("cli.standing.absent", _lang()), False
     if isinstance(submission, Submission) and not begun(exercise, submission):
         return text("cli.standing.not_begun", _lang()), False
-    report = grader.grade(exercise, submission)
+    try:
+        report = grader.grade(exercise, submission)
+    except CourseError as error:
+        return error.sentence(_lang()), False
     return f"{report.score:g} / {report.max_score:g}", exit_code(report, submission) == ALL_PASSED
 
 

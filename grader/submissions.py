@@ -22,7 +22,7 @@ from pathlib import Path
 from unicodedata import east_asian_width
 
 from grader import messages
-from grader.exercises import Course, Exercise, defined_names
+from grader.exercises import Course, CourseError, Exercise, defined_names
 from grader.results import Location, Verdict
 
 FILE_BYTES = 1_000_000  # one Python file
@@ -427,7 +427,11 @@ def whose(tree: ast.Module, exercises: Iterable[Exercise]) -> Exercise | None:
 
 
 def _share(exercise: Exercise, defined: set[str]) -> float:
-    return len(defined & set(exercise.names)) / max(1, len(exercise.names))
+    try:
+        names = set(exercise.names)
+    except CourseError:  # a defect of another exercise is told when that one is graded
+        return 0.0
+    return len(defined & names) / max(1, len(names))
 
 
 def _bound(tree: ast.Module) -> set[str]:

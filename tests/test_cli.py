@@ -15,6 +15,7 @@ import pytest
 from paper_course import REFERENCES, write_course
 
 from grader import __version__, cli, grading, workspace
+from grader.exercises import CourseError
 from grader.results import PropertyResult, Report, Verdict
 from grader.submissions import Problem
 
@@ -247,6 +248,25 @@ def test_all_grades_what_is_there(grade):
     assert code == 1
     assert out.count("/ 100") == 2
     assert sorted(path.name for path in Path("out").iterdir()) == ["ex02.json", "ex10.json"]
+
+
+def test_a_defect_of_one_exercise_leaves_the_others(grade, monkeypatch):
+    def grade_one(self, exercise, submission, select=""):
+        if exercise.id == "ex02":
+            raise CourseError("course.file_missing", file="properties.py")
+        return pretend(exercise, submission, self.lang, select)
+
+    monkeypatch.setattr(PretendingGrader, "grade", grade_one)
+    put(f"{SLUG}.py")
+    put("ex10_training.py", REFERENCES["ex10_training"])
+    code, out, err = grade("all")
+    assert code == 3
+    assert "ex10_training" in out
+    assert "properties.py is missing" in err
+    code, out, err = grade()
+    assert code == 1
+    assert "properties.py is missing" in out
+    assert "✓ ex10_training" in out
 
 
 def test_all_with_nothing_there_is_2(grade):

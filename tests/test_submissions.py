@@ -153,6 +153,13 @@ def test_the_code_of_another_exercise(read, here):
     problem(read(), "other_exercise", "ex10_training", SLUG)
 
 
+def test_a_broken_neighbour_in_the_course_is_no_obstacle(here, tmp_path_factory):
+    course = write_course(tmp_path_factory.mktemp("broken"))
+    (course.folder / "exercises/ex10_training/ex10_training.py").unlink()
+    put(here, MODULE, "def something_else(): ...\n")
+    assert isinstance(read_submission(course.find(SLUG), here, course), Submission)
+
+
 @pytest.mark.parametrize(
     "binding",
     [
