@@ -12,7 +12,6 @@ from grader.properties import (
     Seed,
     Size,
     count,
-    depends,
     dtype,
     equal,
     exactly,
@@ -30,7 +29,12 @@ LONG = {"T": (5, 21)}  # long enough that a window over the nearest positions sh
 
 @prop(points=5, sizes=ANY_H)
 def shapes(
-    split_heads, merge_heads, multi_head_attention, x: Float["B T H*D"], heads: Float["B H T D"], qkv: Float["B T 3*H*D"]
+    split_heads,
+    merge_heads,
+    multi_head_attention,
+    x: Float["B T H*D"],
+    heads: Float["B H T D"],
+    qkv: Float["B T 3*H*D"],
 ):
     """Splitting gives [B, H, T, D], merging [B, T, C], and attention on [B, T, 3C] gives [B, T, C]."""
     number = heads.shape[1]
@@ -84,7 +88,9 @@ def head_works_as_if_alone(multi_head_attention, qkv: Float["B T 3*H*D"], number
     together = multi_head_attention(qkv, number)
     for h, block in enumerate(blocks(qkv, number)):
         alone = multi_head_attention(qkv[..., block].contiguous(), 1)
-        unchanged(part(together, number, h), alone, what=f"the output of head {h}")
+        unchanged(
+            part(together, number, h), alone, what=f"multi_head_attention(qkv, H)[..., {span(together, number, h)}]"
+        )
 
 
 @prop(points=6, needs=["shapes"], sizes=ANY_H)
@@ -96,9 +102,11 @@ def heads_do_not_mix(multi_head_attention, qkv: Float["B T 3*H*D"], other: Float
         changed[..., block] = other[..., block]
         after = multi_head_attention(changed, number)
         for g in range(number):
-            what = f"the output of head {g}, where head {h} has changed,"
             one, two = part(before, number, g), part(after, number, g)
-            depends(two, one, by=1e-2, what=what) if g == h else unchanged(two, one, what=what)
+            if g == h:
+                moves(one, two, "head_unmoved", head=h)
+            else:
+                stays(one, two, "head_mixes", changed=h, head=g)
 
 
 @prop(points=5, needs=["shapes"], sizes=ANY_H)
@@ -112,19 +120,18 @@ def thirds_are_queries_keys_values(
     asked = qkv.clone()
     asked[:, t, :width] = other[:, t]
     after = multi_head_attention(asked, number)
-    depends(after[:, t], before[:, t], what=f"the output at position {t}, where its query has changed,")
-    elsewhere = [other_t for other_t in range(qkv.shape[1]) if other_t != t]
-    unchanged(after[:, elsewhere], before[:, elsewhere], what=f"the output away from position {t}")
+    moves(before[:, t], after[:, t], "query_unheard", position=t)
+    for position in range(qkv.shape[1]):
+        if position != t:
+            stays(before[:, position], after[:, position], "query_elsewhere", changed=t, position=position)
     silent = qkv.clone()
     silent[..., :width] = 0
     mean = qkv[..., 2 * width :].double().mean(dim=1, keepdim=True).expand_as(other)
-    equal(multi_head_attention(silent, number), mean, what="the output for queries of zero")
+    equal(multi_head_attention(silent, number), mean)
 
 
 @prop(points=5, needs=["shapes"], sizes={**ANY_H, **LONG})
-def every_position_counts(
-    multi_head_attention, qkv: Float["1 T 3*H*D", 0.5], away: Float["3*H*D"], number: Size["H"]
-):
+def every_position_counts(multi_head_attention, qkv: Float["1 T 3*H*D", 0.5], away: Float["3*H*D"], number: Size["H"]):
     """The output of every head at every position changes with the input at any one position. There is no mask."""
     length, width = qkv.shape[1], qkv.shape[2] // 3
     qkv = qkv.repeat(length, 1, 1)
@@ -137,8 +144,7 @@ def every_position_counts(
     for h in range(number):
         one, two = part(before, number, h), part(after, number, h)
         j, t = least((two - one).abs().amax(dim=-1))
-        what = f"the output of head {h} at position {t}, where position {j} has changed,"
-        depends(two[j, t], one[j, t], what=what)
+        moves(one[j, t], two[j, t], "position_ignored", by=1e-3, head=h, position=t, changed=j)
 
 
 @prop(points=4, needs=["shapes"], sizes=ANY_H)
@@ -150,8 +156,10 @@ def rows_do_not_mix(
     changed[b] = other
     before, after = multi_head_attention(qkv, number), multi_head_attention(changed, number)
     for row in range(len(qkv)):
-        what = f"row {row} of the output, where row {b} has changed,"
-        depends(after[row], before[row], what=what) if row == b else unchanged(after[row], before[row], what=what)
+        if row == b:
+            moves(before[row], after[row], "row_unmoved", row=row)
+        else:
+            stays(before[row], after[row], "row_mixes", changed=b, row=row)
 
 
 @prop(points=2, needs=["shapes"], sizes=ANY_H)
@@ -179,8 +187,8 @@ def gradients_are_right(
     number = heads.shape[1]
     same_gradients(split_heads, reference.split_heads, x, number, cotangent=to_split, what="x.grad")
     same_gradients(merge_heads, reference.merge_heads, heads, cotangent=to_merged, what="x.grad")
-    mine, exact = multi_head_attention, reference.multi_head_attention
-    same_gradients(mine, exact, qkv, number, cotangent=to_merged, what="qkv.grad")
+    whole, exact = multi_head_attention, reference.multi_head_attention
+    same_gradients(whole, exact, qkv, number, cotangent=to_merged, what="qkv.grad")
 
 
 @prop(points=4)
@@ -204,7 +212,7 @@ def any_sizes(
     merge_heads,
     multi_head_attention,
     reference,
-    qkv: Float["6 70 48"],
+    qkv: Float["6 130 48"],
     sizes: Choice[
         (3, 5, 1, 7),  # one head
         (3, 5, 7, 1),  # as many heads as channels
@@ -214,7 +222,7 @@ def any_sizes(
         (2, 4, 4, 4),
         (3, 2, 5, 2),  # B = H+1, T = D
         (5, 2, 2, 7),  # T = H
-        (2, 70, 4, 3),  # long
+        (2, 130, 4, 3),  # long
     ],
 ):
     """Sizes that happen to be equal, sizes of 1 and long sequences are treated like all others."""
@@ -237,8 +245,14 @@ def any_tensor_is_an_input(
     x: Float["B T H*D"],
     heads: Float["B H T D"],
     qkv: Float["B T 3*H*D"],
-    kind: Choice["every other channel", "time before batch", "stored transposed", "expanded", "requires_grad",
-                 "no gradient recorded"],
+    kind: Choice[
+        "every other channel",
+        "time before batch",
+        "stored transposed",
+        "expanded",
+        "requires_grad",
+        "no gradient recorded",
+    ],
 ):
     """Transposed, sliced and expanded tensors are as good as others, with gradients recorded or without."""
     number = heads.shape[1]
@@ -249,6 +263,11 @@ def any_tensor_is_an_input(
     exactly(mine[0](x, number), reference.split_heads(x, number), what="split_heads(x, H)")
     exactly(mine[1](heads), reference.merge_heads(heads), what="merge_heads(x)")
     equal(mine[2](qkv, number), reference.multi_head_attention(qkv, number), what="multi_head_attention(qkv, H)")
+    to_split, to_merged = torch.ones(heads.shape).cumsum(-1), torch.ones(x.shape).cumsum(-1)
+    same_gradients(split_heads, reference.split_heads, x, number, cotangent=to_split, what="x.grad")
+    same_gradients(merge_heads, reference.merge_heads, heads, cotangent=to_merged, what="x.grad")
+    whole, exact = multi_head_attention, reference.multi_head_attention
+    same_gradients(whole, exact, qkv, number, cotangent=to_merged, what="qkv.grad")
 
 
 @prop(points=2, sizes=ANY_H)
@@ -284,7 +303,11 @@ def dtype_is_kept(
     x, heads, qkv = x.to(kind), heads.to(kind), qkv.to(kind)
     near = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-4}[kind]
     split, merged, out = split_heads(x, number), merge_heads(heads), multi_head_attention(qkv, number)
-    for name, answer in {"split_heads(x, H)": split, "merge_heads(x)": merged, "multi_head_attention(qkv, H)": out}.items():
+    for name, answer in {
+        "split_heads(x, H)": split,
+        "merge_heads(x)": merged,
+        "multi_head_attention(qkv, H)": out,
+    }.items():
         dtype(answer, kind, what=name)
     exactly(split, reference.split_heads(x, number), what="split_heads(x, H)")
     exactly(merged, reference.merge_heads(heads), what="merge_heads(x)")
@@ -297,13 +320,12 @@ def each_call_stands_alone(
 ):
     """The answer to a call follows from its own arguments: earlier calls leave no trace."""
     batch, length, width = qkv.shape[1], qkv.shape[2], qkv.shape[3] // 3
-    for turn, name in enumerate(("first", "second", "third")):
-        whole = qkv[turn % 2]  # the third call is like the first
+    for turn in (0, 1, 0):
+        whole = qkv[turn]
         x, heads = whole[..., :width].contiguous(), whole[..., :width].reshape(batch, number, length, -1)
-        equal(split_heads(x, number), reference.split_heads(x, number), what=f"the {name} split_heads(x, H)")
-        equal(merge_heads(heads), reference.merge_heads(heads), what=f"the {name} merge_heads(x)")
-        out, expected = multi_head_attention(whole, number), reference.multi_head_attention(whole, number)
-        equal(out, expected, what=f"the {name} multi_head_attention(qkv, H)")
+        equal(split_heads(x, number), reference.split_heads(x, number))
+        equal(merge_heads(heads), reference.merge_heads(heads))
+        equal(multi_head_attention(whole, number), reference.multi_head_attention(whole, number))
 
 
 # ------------------------------------------------------------------------------------------ the size of the scores
@@ -333,6 +355,29 @@ def part(out, number, h):
     """What head h contributed to a merged output."""
     width = out.shape[-1] // number
     return out[..., h * width : (h + 1) * width]
+
+
+def span(out, number, h):
+    """The channels of head h in a merged output, as they are written in an index."""
+    width = out.shape[-1] // number
+    return f"{h * width}:{(h + 1) * width}"
+
+
+def moves(one, two, key, by=1e-2, **params):
+    """The two answers differ."""
+    holds(difference(one, two) > by, key, **params)
+
+
+def stays(one, two, key, **params):
+    """The two answers are the same."""
+    apart = difference(one, two)
+    holds(apart <= 1e-4 * (1 + one.abs().max()), key, by=f"{apart:.2g}", **params)
+
+
+def difference(one, two):
+    finite(one)
+    finite(two)
+    return float((one - two).abs().max())
 
 
 def least(effects):

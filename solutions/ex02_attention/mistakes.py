@@ -382,8 +382,7 @@ MISTAKES = [
     Mistake(
         "subtracts_the_largest_of_all_scores",
         old=SOFTMAX,
-        new="    lifted = torch.exp(scores - scores.max())\n"
-        "    weights = lifted / lifted.sum(dim=-1, keepdim=True)\n",
+        new="    lifted = torch.exp(scores - scores.max())\n    weights = lifted / lifted.sum(dim=-1, keepdim=True)\n",
         caught_by="large_scores_stay_finite",
         en=(
             "subtracts the largest score of the whole tensor instead of each row's own",

@@ -266,7 +266,10 @@ MISTAKES = [
     Mistake(
         "attends_across_heads",
         edits=[
-            (PARTS, PARTS.replace("(split_heads(part, num_heads) for", "(split_heads(part, num_heads).transpose(1, 2) for")),
+            (
+                PARTS,
+                PARTS.replace("(split_heads(part, num_heads) for", "(split_heads(part, num_heads).transpose(1, 2) for"),
+            ),
             (OUT, "    return merge_heads((weights @ v).transpose(1, 2))\n"),
         ],
         caught_by="every_position_counts",
