@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -99,6 +99,17 @@ def find(
     return None
 
 
+def any_weights(module: Module, seed: int) -> dict[str, Tensor]:
+    """Weights for a module whose layout nobody knows, by the course's rule: what begins as ones is a norm's weight."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = {}
+    for name, parameter in module.parameters().items():
+        noise = torch.randn(parameter.value.shape, generator=generator)
+        if parameter.same_as is None:
+            weights[name] = 1 + 0.2 * noise if bool((parameter.value == 1).all()) else 0.4 * noise
+    return weights
+
+
 def close(got: Any, want: Tensor) -> bool:
     """Whether an answer is the wanted one, up to the noise of float32."""
     if not isinstance(got, Tensor) or got.shape != want.shape or not bool(torch.isfinite(got).all()):
@@ -112,41 +123,66 @@ def close(got: Any, want: Tensor) -> bool:
 def _candidates(
     theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size], aliases: Mapping[str, Any]
 ) -> Iterator[Layout]:
-    if all(name in aliases and aliases[name].value.shape == shape for name, shape in ours.items()):
-        yield renamed({name: name for name in ours}, ours)
-    names = by_shapes(theirs, ours)
-    if names is not None and any(name != other for name, other in names.items()):
-        yield renamed(names, ours)
+    """All names equal; else equal names kept and the rest paired by shapes; else all paired by shapes."""
+    kept = {name: [name] for name, shape in ours.items() if name in aliases and aliases[name].value.shape == shape}
+    if len(kept) == len(ours):
+        yield renamed(kept, ours)
+    for same in [kept, {}] if kept else [kept]:
+        rest = by_shapes(_without(theirs, same), _without(ours, same))
+        if rest:
+            yield renamed({**same, **rest}, ours)
 
 
-def renamed(names: Mapping[str, str], ours: Mapping[str, torch.Size]) -> Layout:
-    """The layout in which their parameter `names[name]` is our parameter `name`, whole and in order."""
+def _without(shapes: Mapping[str, torch.Size], names: Container[str]) -> dict[str, torch.Size]:
+    return {name: shape for name, shape in shapes.items() if name not in names}
+
+
+def renamed(names: Mapping[str, Sequence[str]], ours: Mapping[str, torch.Size]) -> Layout:
+    """The layout in which their parameters `names[name]`, one after the other, are our parameter `name`."""
     places = _pieces(torch.arange(_total(ours)), ours)
-    return Layout(ours, {names[name]: place for name, place in places.items()})
+    parts = {name: torch.chunk(places[name], len(theirs)) for name, theirs in names.items()}
+    return Layout(ours, {other: part for name in ours for other, part in zip(names[name], parts[name], strict=True)})
 
 
-def by_shapes(theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size]) -> dict[str, str] | None:
-    """Our names to theirs, if parts (a layer's weight and bias) of equal shapes pair up in their order."""
-    names: dict[str, str] = {}
-    their_parts, our_parts = _parts(theirs), _parts(ours)
-    for signature, parts in our_parts.items():
-        if len(their_parts.get(signature, ())) != len(parts):
+def by_shapes(theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size]) -> dict[str, list[str]] | None:
+    """Our names to theirs, if their parts (a layer's weight and bias) pair up with ours in their order.
+
+    Where no part of theirs has the shapes of one of ours, several in a row may make it up, as q, k and v do.
+    """
+    left = _parts(theirs)
+    names: dict[str, list[str]] = {}
+    for part in _parts(ours):
+        shapes = [ours[name] for name in part]
+        found = _first_run(left, theirs, shapes)
+        if found is None:
             return None
-        for part, other in zip(parts, their_parts[signature], strict=True):
-            names |= dict(zip(part, other, strict=True))
-    return names if len(names) == len(theirs) else None
+        names |= {name: [other[index] for other in found] for index, name in enumerate(part)}
+        left = [other for other in left if other not in found]
+    return names if not left else None
 
 
-def _parts(shapes: Mapping[str, torch.Size]) -> dict[tuple[torch.Size, ...], list[list[str]]]:
-    """The parameters of each innermost module, keyed by their shapes; a bias comes after what is none."""
+def _first_run(
+    parts: list[list[str]], shapes: Mapping[str, torch.Size], wanted: Sequence[torch.Size]
+) -> list[list[str]] | None:
+    """The first part of the wanted shapes, else the first run of parts that have them when stacked."""
+    for length in range(1, len(parts) + 1):
+        for start in range(len(parts) - length + 1):
+            run = parts[start : start + length]
+            stacked = [[(shapes[name][0] * length, *shapes[name][1:]) for name in part if shapes[name]] for part in run]
+            if all(part == [tuple(shape) for shape in wanted] for part in stacked):
+                return run
+    return None
+
+
+def _parts(shapes: Mapping[str, torch.Size]) -> list[list[str]]:
+    """The parameters of each innermost module; a bias comes after what is none."""
     modules: dict[str, list[str]] = {}
     for name in shapes:
         modules.setdefault(name.rpartition(".")[0], []).append(name)
-    found: dict[tuple[torch.Size, ...], list[list[str]]] = {}
-    for names in modules.values():
-        ordered = sorted(names, key=lambda name: (-shapes[name].numel(), "bias" in name or "beta" in name))
-        found.setdefault(tuple(shapes[name] for name in ordered), []).append(ordered)
-    return found
+    return [
+        sorted(names, key=lambda name: (-shapes[name].numel(), "bias" in name or "beta" in name))
+        for names in modules.values()
+    ]
 
 
 # ---- by behaviour

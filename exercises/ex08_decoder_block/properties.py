@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from grader import layouts
@@ -48,7 +50,7 @@ def share(theirs, ours, weights, *inputs):
 
 def fill(theirs, ours, seed, factor=1.0):
     """Write weights into theirs, whatever its names are. Matrices are multiplied by `factor`."""
-    weights = {name: factor**(value.dim() > 1) * value for name, value in given_weights(ours, seed).items()}
+    weights = {name: factor ** (value.dim() > 1) * value for name, value in given_weights(ours, seed).items()}
     if theirs.write(weights) is not None:
         theirs.write(layouts.any_weights(theirs, seed))
 
@@ -68,6 +70,13 @@ def listed(names):
 
 def in_mode(module, mode):
     module.train() if mode == "train" else module.eval()
+
+
+def same(got, want, what):
+    """Two answers of the submission are equal, and not because it always answers zero."""
+    finite(want, what)
+    holds(want.abs().max() > 0.01, "only_zeros")
+    equal(got, want, what=what)
 
 
 def both(subject, dim, heads):
@@ -94,7 +103,9 @@ def shape_stays(subject, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"],
 
 
 @prop(points=9)
-def attention_values(CausalSelfAttention, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed, mode: Choice[MODES]):
+def attention_values(
+    CausalSelfAttention, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed, mode: Choice[MODES]
+):
     """CausalSelfAttention equals the reference with the same weights, in train and in eval mode."""
     attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
     share(attention, right, given_weights(right, seed), x)
@@ -133,9 +144,9 @@ def the_gelu_is_exact(DecoderBlock, reference, x: Float["B T H*D", 0.1], heads: 
     weights = given_weights(right, seed)
     for name in ("mlp.0.weight", "attn.proj.weight", "attn.proj.bias"):
         weights[name] = 0 * weights[name]
-    weights["mlp.0.bias"] = torch.full_like(weights["mlp.0.bias"], -2.25)  # the two forms differ most about here
+    weights["mlp.0.bias"] = torch.full_like(weights["mlp.0.bias"], -2.7)  # the two forms differ most here
     weights["mlp.2.weight"] = torch.ones_like(weights["mlp.2.weight"])
-    share(block, right, weights, x)
+    share(block, right, weights, 10 * x)
     equal(block(x), right(x))
 
 
@@ -153,19 +164,21 @@ def past_ignores_future(
         fill(module, right, seed)
         for mode in MODES:
             in_mode(module, mode)
-            equal(module(changed)[:, : t + 1], module(x)[:, : t + 1], what=f"{mode} mode, up to position {t}")
+            same(module(changed)[:, : t + 1], module(x)[:, : t + 1], what=f"{mode} mode, up to position {t}")
     low_scores_do_not_leak(CausalSelfAttention, reference, x, later, heads, t, seed)
 
 
 def low_scores_do_not_leak(CausalSelfAttention, reference, x, later, heads, t, seed):
-    """With k = -q a position's own score is far below zero, and the future must stay out all the same."""
+    """With k = -q a position's own score is far below zero, up to -2000, and the future must stay out all the same."""
     attention, right = (make(x.shape[-1], heads) for make in (CausalSelfAttention, reference.CausalSelfAttention))
     weights = given_weights(right, seed)
+    changed = torch.cat([x[:, : t + 1], later[:, t + 1 :]], dim=1)
     query, _, value = weights["qkv.weight"].chunk(3)
-    weights |= {"qkv.weight": torch.cat([10 * query, -10 * query, value]), "qkv.bias": 0 * weights["qkv.bias"]}
+    longest = (changed @ query.T).unflatten(-1, (heads, -1)).square().sum(-1).max()
+    query = query * (2000 * (x.shape[-1] / heads) ** 0.5 / longest) ** 0.5
+    weights |= {"qkv.weight": torch.cat([query, -query, value]), "qkv.bias": 0 * weights["qkv.bias"]}
     if attention.write(weights) is None:
-        changed = torch.cat([x[:, : t + 1], later[:, t + 1 :]], dim=1)
-        equal(attention(changed)[:, : t + 1], attention(x)[:, : t + 1], what=f"low scores, up to position {t}")
+        same(attention(changed)[:, : t + 1], attention(x)[:, : t + 1], what=f"low scores, up to position {t}")
 
 
 @prop(points=5, cases=3)
@@ -195,8 +208,8 @@ def rows_are_independent(
     rest = [index for index in range(len(x)) if index != row]
     for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
         fill(module, right, seed)
-        equal(module(changed)[rest], module(x)[rest], what=f"the rows other than {row}")
-        equal(module(x[row : row + 1])[0], module(x)[row], what=f"row {row} alone")
+        same(module(changed)[rest], module(x)[rest], what=f"the rows other than {row}")
+        same(module(x[row : row + 1])[0], module(x)[row], what=f"row {row} alone")
 
 
 @prop(points=4, cases=2, sizes={"N": (2, 3)})
@@ -212,17 +225,19 @@ def the_number_of_heads_matters(CausalSelfAttention, reference, x: Float["B T 6*
 
 
 @prop(points=4, cases=2)
-def any_length_works(CausalSelfAttention, DecoderBlock, subject, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+def any_length_works(
+    CausalSelfAttention, DecoderBlock, subject, reference, x: Float["B T H*D"], heads: Size["H"], seed: Seed
+):
     """One module takes T = 1, 70 and 1,030 one after the other; a prefix gives what it gives in the whole, and the end sees the start."""
     generator = torch.Generator().manual_seed(seed)
     for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
         fill(module, right, seed, factor=0.5)
         short = module(x)
-        equal(module(x[:, :1]), short[:, :1], what="T = 1")
-        equal(module(x[:1, :1]), short[:1, :1], what="T = 1, B = 1")
+        same(module(x[:, :1]), short[:, :1], what="T = 1")
+        same(module(x[:1, :1]), short[:1, :1], what="T = 1, B = 1")
         long = torch.cat([x[:1], torch.randn(1, 70 - x.shape[1], x.shape[2], generator=generator)], dim=1)
-        equal(module(long)[:, : x.shape[1]], short[:1], what="the start of T = 70")
-        equal(module(x), short, what="a short input after a long one")
+        same(module(long)[:, : x.shape[1]], short[:1], what="the start of T = 70")
+        same(module(x), short, what="a short input after a long one")
     end_sees_start(CausalSelfAttention, reference, x, heads, seed)
 
 
@@ -275,7 +290,7 @@ def inputs_stay_as_they_were(
         fill(module, right, seed)
         for kind, value in kinds.items():
             want = module(value.detach().clone(memory_format=torch.contiguous_format))
-            equal(inputs_unchanged(module, value).value, want, what=f"input: {kind}")
+            same(inputs_unchanged(module, value).value, want, what=f"input: {kind}")
 
 
 # ---- gradients and training
@@ -299,7 +314,9 @@ def gradients_agree(
 
 
 @prop(points=5, cases=2)
-def three_blocks_train(DecoderBlock, subject, x: Float["B T H*D"], target: Float["B T H*D"], heads: Size["H"], seed: Seed):
+def three_blocks_train(
+    DecoderBlock, subject, x: Float["B T H*D"], target: Float["B T H*D"], heads: Size["H"], seed: Seed
+):
     """Three blocks in a row share nothing, gradients reach every parameter of each, and steps down the slope lower the loss."""
     stack = subject.make("sequential", modules=[DecoderBlock(x.shape[-1], heads) for _ in range(3)])
     for name, parameter in stack.parameters().items():
@@ -319,9 +336,9 @@ def three_blocks_train(DecoderBlock, subject, x: Float["B T H*D"], target: Float
         length = float(sum(slope[name].square().sum() for name in weights)) ** 0.5
         weights = {name: value - 0.03 / (length + 1e-9) * slope[name] for name, value in weights.items()}
         for name in weights:
-            silent_bias = weights[name].dim() == 1 and "qkv" not in name and name.partition(".")[2][:3] == "att"
-            holds(silent_bias or bool((slope[name] != 0).any()), "no_gradient", name=name)
-    for step, (before, after) in enumerate(zip(losses, losses[1:], strict=False), start=1):
+            silent = weights[name].dim() == 1  # the bias of the keys has the gradient zero
+            holds(silent or bool((slope[name] != 0).any()), "no_gradient", name=name)
+    for step, (before, after) in enumerate(itertools.pairwise(losses), start=1):
         holds(after < before, "loss_does_not_fall", step=step, before=f"{before:.5g}", after=f"{after:.5g}")
 
 
@@ -337,7 +354,13 @@ def parameters_add_up(subject, reference, CausalSelfAttention, DecoderBlock, wid
         theirs, ours = layouts.shapes(module, tuple(right.parameters())), layouts.shapes(right)
         got, want = total(theirs), total(ours)
         table = comparison(theirs, ours)
-        params = {"what": what, "width": width, "got": f"{got:,}", "want": f"{want:,}", "difference": f"{got - want:+,}"}
+        params = {
+            "what": what,
+            "width": width,
+            "got": f"{got:,}",
+            "want": f"{want:,}",
+            "difference": f"{got - want:+,}",
+        }
         holds(got == want, f"count.{cause(module, theirs, got - want, width)}", table=table, **params)
         frozen = [name for name, parameter in module.parameters().items() if not parameter.requires_grad]
         holds(not frozen, "frozen", names=listed(frozen))
@@ -382,7 +405,9 @@ def cause(module, theirs, difference, width):
 
 
 @prop(points=4, cases=1)
-def names_are_as_asked(subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"], seed: Seed):
+def names_are_as_asked(
+    subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"], seed: Seed
+):
     """The parameters have the names of the docstring: qkv and proj, n1, attn, n2 and mlp."""
     for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
         if module.write(given_weights(right, seed)) is None:

@@ -24,7 +24,10 @@ MISTAKES = [
             "Without 1/sqrt(D) the scores grow with the head width and the softmax becomes almost one-hot. "
             "Look at the line that multiplies q by k.",
         ),
-        zh=("没有缩放注意力分数", "少了 1/sqrt(D)，分数会随头的宽度变大，softmax 几乎变成 one-hot。看 q 乘 k 的那一行。"),
+        zh=(
+            "没有缩放注意力分数",
+            "少了 1/sqrt(D)，分数会随头的宽度变大，softmax 几乎变成 one-hot。看 q 乘 k 的那一行。",
+        ),
     ),
     Mistake(
         "scales_by_the_model_width",
@@ -46,7 +49,10 @@ MISTAKES = [
         old=" / math.sqrt(D)",
         new=" / D",
         caught_by="attention_values",
-        en=("divides the scores by D instead of sqrt(D)", "The variance of a score is D; its spread is the root of that."),
+        en=(
+            "divides the scores by D instead of sqrt(D)",
+            "The variance of a score is D; its spread is the root of that.",
+        ),
         zh=("分数除以了 D 而不是 sqrt(D)", "分数的方差是 D，标准差才是它的平方根。"),
     ),
     Mistake(
@@ -70,14 +76,20 @@ MISTAKES = [
             "Row t of the mask belongs to the query at t, column s to the key at s: allowed is s <= t. "
             "Print the mask for T = 4.",
         ),
-        zh=("让每个位置看到后面、看不到前面", "掩码的第 t 行是位置 t 的 query，第 s 列是位置 s 的 key：允许的是 s <= t。打印 T = 4 的掩码看看。"),
+        zh=(
+            "让每个位置看到后面、看不到前面",
+            "掩码的第 t 行是位置 t 的 query，第 s 列是位置 s 的 key：允许的是 s <= t。打印 T = 4 的掩码看看。",
+        ),
     ),
     Mistake(
         "lets_the_next_position_through",
         old="x.device).tril()",
         new="x.device).tril(1)",
         caught_by="past_ignores_future",
-        en=("lets each position see the next one as well", "The diagonal itself is the last allowed column: off by one."),
+        en=(
+            "lets each position see the next one as well",
+            "The diagonal itself is the last allowed column: off by one.",
+        ),
         zh=("让每个位置多看到了下一个位置", "允许的最后一列就是对角线本身：差了一格。"),
     ),
     Mistake(
@@ -98,14 +110,20 @@ MISTAKES = [
             "The future is already in the softmax's denominator, so it still decides how large the other weights are, "
             "and the rows no longer sum to 1.",
         ),
-        zh=("在 softmax 之后才加掩码", "未来的分数已经进了 softmax 的分母，仍在影响其余权重的大小，而且每行的和不再是 1。"),
+        zh=(
+            "在 softmax 之后才加掩码",
+            "未来的分数已经进了 softmax 的分母，仍在影响其余权重的大小，而且每行的和不再是 1。",
+        ),
     ),
     Mistake(
         "masks_in_training_only",
         old="scores.masked_fill(~may_attend, -math.inf).softmax(dim=-1)",
         new="(scores.masked_fill(~may_attend, -math.inf) if self.training else scores).softmax(dim=-1)",
         caught_by="past_ignores_future",
-        en=("uses the mask in train mode only", "The model has to compute the same in both modes. The mask is part of what it is."),
+        en=(
+            "uses the mask in train mode only",
+            "The model has to compute the same in both modes. The mask is part of what it is.",
+        ),
         zh=("只在训练模式下使用掩码", "两种模式下模型算的必须一样。掩码是模型本身的一部分。"),
     ),
     Mistake(
@@ -132,7 +150,10 @@ MISTAKES = [
         old="softmax(dim=-1)",
         new="softmax(dim=-2)",
         caught_by="attention_values",
-        en=("takes the softmax over the query axis", "A query shares out its attention among the keys: the last axis of [B, H, T, S]."),
+        en=(
+            "takes the softmax over the query axis",
+            "A query shares out its attention among the keys: the last axis of [B, H, T, S].",
+        ),
         zh=("沿 query 轴做 softmax", "每个 query 把注意力分给各个 key：应是 [B, H, T, S] 的最后一轴。"),
     ),
     Mistake(
@@ -159,7 +180,10 @@ MISTAKES = [
         old="heads.transpose(1, 2).reshape(B, T, C)",
         new="heads.reshape(B, T, C)",
         caught_by="past_ignores_future",
-        en=("merges the heads without moving their axis back", "[B, H, T, D] must become [B, T, H, D] before the last two axes are joined."),
+        en=(
+            "merges the heads without moving their axis back",
+            "[B, H, T, D] must become [B, T, H, D] before the last two axes are joined.",
+        ),
         zh=("合并多头前没有把轴换回来", "[B, H, T, D] 要先变成 [B, T, H, D]，才能合并最后两轴。"),
     ),
     Mistake(
@@ -167,7 +191,10 @@ MISTAKES = [
         old="q, k, v = self.qkv(x).split(C, dim=-1)",
         new="k, q, v = self.qkv(x).split(C, dim=-1)",
         caught_by="attention_values",
-        en=("takes the first third as the keys and the second as the queries", "The order of the thirds is fixed: q, k, v."),
+        en=(
+            "takes the first third as the keys and the second as the queries",
+            "The order of the thirds is fixed: q, k, v.",
+        ),
         zh=("把第一份当成 key、第二份当成 query", "三份的顺序是规定好的：q、k、v。"),
     ),
     Mistake(
@@ -193,7 +220,10 @@ MISTAKES = [
         old="H, D = self.num_heads, C // self.num_heads",
         new="H, D = 1, C",
         caught_by="the_number_of_heads_matters",
-        en=("computes one head, whatever num_heads is", "num_heads is checked but never used: each head needs a softmax of its own."),
+        en=(
+            "computes one head, whatever num_heads is",
+            "num_heads is checked but never used: each head needs a softmax of its own.",
+        ),
         zh=("不管 num_heads 是多少，都只算一个头", "num_heads 只检查了却没用上：每个头要有自己的 softmax。"),
     ),
     Mistake(
@@ -201,7 +231,10 @@ MISTAKES = [
         old="return self.proj(merged)",
         new="return merged",
         caught_by="gradients_agree",
-        en=("never applies proj", "The layer is there and counted, but it gets no gradient: the merged heads must go through it."),
+        en=(
+            "never applies proj",
+            "The layer is there and counted, but it gets no gradient: the merged heads must go through it.",
+        ),
         zh=("没有使用 proj", "这一层建了也算进参数量了，却得不到梯度：合并后的多头要经过它。"),
     ),
     Mistake(
@@ -209,7 +242,10 @@ MISTAKES = [
         old="nn.Linear(dim, 3 * dim)",
         new="nn.Linear(dim, 3 * dim, bias=False)",
         caught_by="parameters_add_up",
-        en=("has no bias in qkv", "3C parameters are missing. Here all linear layers have a bias, although many large models leave it out."),
+        en=(
+            "has no bias in qkv",
+            "3C parameters are missing. Here all linear layers have a bias, although many large models leave it out.",
+        ),
         zh=("qkv 没有偏置", "少了 3C 个参数。这里所有线性层都有偏置，虽然很多大模型去掉了它。"),
     ),
     Mistake(
@@ -217,17 +253,29 @@ MISTAKES = [
         old="heads = weights @ v",
         new="heads = weights.detach() @ v",
         caught_by="gradients_agree",
-        en=("cuts the gradient at the attention weights", "Values are right, but q and k never learn: detach(), .data or no_grad stands in the way."),
+        en=(
+            "cuts the gradient at the attention weights",
+            "Values are right, but q and k never learn: detach(), .data or no_grad stands in the way.",
+        ),
         zh=("在注意力权重处切断了梯度", "数值没错，但 q 和 k 永远学不到东西：途中有 detach()、.data 或 no_grad。"),
     ),
     Mistake(
         "treats_the_batch_axis_as_time",
         edits=[
-            ("        B, T, C = x.shape\n", "        x = x.transpose(0, 1)  # taken as [T, B, C]\n        B, T, C = x.shape\n"),
-            ("        return self.proj(merged)  # [B, T, C]\n", "        return self.proj(merged).transpose(0, 1)  # [B, T, C]\n"),
+            (
+                "        B, T, C = x.shape\n",
+                "        x = x.transpose(0, 1)  # taken as [T, B, C]\n        B, T, C = x.shape\n",
+            ),
+            (
+                "        return self.proj(merged)  # [B, T, C]\n",
+                "        return self.proj(merged).transpose(0, 1)  # [B, T, C]\n",
+            ),
         ],
         caught_by="rows_are_independent",
-        en=("attends along the batch axis", "x is [B, T, C]: the batch comes first here, unlike the default of nn.MultiheadAttention."),
+        en=(
+            "attends along the batch axis",
+            "x is [B, T, C]: the batch comes first here, unlike the default of nn.MultiheadAttention.",
+        ),
         zh=("沿 batch 轴做注意力", "x 是 [B, T, C]：这里 batch 在最前面，和 nn.MultiheadAttention 的默认不同。"),
     ),
     Mistake(
@@ -235,17 +283,28 @@ MISTAKES = [
         old="torch.ones(T, T, dtype=torch.bool, device=x.device).tril()",
         new="torch.ones(64, 64, dtype=torch.bool, device=x.device).tril()[:T, :T]",
         caught_by="any_length_works",
-        en=("has a mask of a fixed size", "The mask is cut from a table of 64 positions; a longer sequence does not fit. Make it for the T that comes."),
+        en=(
+            "has a mask of a fixed size",
+            "The mask is cut from a table of 64 positions; a longer sequence does not fit. Make it for the T that comes.",
+        ),
         zh=("掩码的大小是固定的", "掩码是从 64 个位置的表里切出来的，更长的序列放不下。按实际的 T 来造。"),
     ),
     Mistake(
         "keeps_the_mask_of_the_first_call",
         edits=[
-            (MASK, MASK.replace("        may_attend = ", "        if not hasattr(self, 'mask'):\n            self.mask = ").replace("  # [T, S], row t is True up to column t", "")),
+            (
+                MASK,
+                MASK.replace(
+                    "        may_attend = ", "        if not hasattr(self, 'mask'):\n            self.mask = "
+                ).replace("  # [T, S], row t is True up to column t", ""),
+            ),
             ("~may_attend", "~self.mask"),
         ],
         caught_by="any_length_works",
-        en=("keeps the mask of its first call", "It fits only that T. A cache has to notice that the length has changed."),
+        en=(
+            "keeps the mask of its first call",
+            "It fits only that T. A cache has to notice that the length has changed.",
+        ),
         zh=("一直用第一次调用时的掩码", "它只适合那个 T。缓存必须能发现长度变了。"),
     ),
     Mistake(
@@ -265,7 +324,10 @@ MISTAKES = [
             (".split(C, dim=-1)", "[..., : 3 * C].split(C, dim=-1)"),
         ],
         caught_by="an_indivisible_width_raises",
-        en=("accepts a width that the heads do not divide", "Rounding D down silently drops channels. Say so in the constructor, with ValueError."),
+        en=(
+            "accepts a width that the heads do not divide",
+            "Rounding D down silently drops channels. Say so in the constructor, with ValueError.",
+        ),
         zh=("接受不能被头数整除的宽度", "悄悄把 D 向下取整会丢掉通道。应当在构造函数里用 ValueError 说明。"),
     ),
     Mistake(
@@ -273,15 +335,24 @@ MISTAKES = [
         old=CHECK,
         new="        assert dim % num_heads == 0\n",
         caught_by="an_indivisible_width_raises",
-        en=("refuses an indivisible width by an assert", "An assert disappears under python -O and says nothing of the numbers: raise ValueError with them."),
-        zh=("用 assert 拒绝不能整除的宽度", "assert 在 python -O 下会消失，也没有说出是哪些数：应抛出带有数字的 ValueError。"),
+        en=(
+            "refuses an indivisible width by an assert",
+            "An assert disappears under python -O and says nothing of the numbers: raise ValueError with them.",
+        ),
+        zh=(
+            "用 assert 拒绝不能整除的宽度",
+            "assert 在 python -O 下会消失，也没有说出是哪些数：应抛出带有数字的 ValueError。",
+        ),
     ),
     Mistake(
         "raises_without_the_numbers",
         old='raise ValueError(f"{num_heads} heads do not divide a width of {dim}")',
         new='raise ValueError("the number of heads must divide the width")',
         caught_by="an_indivisible_width_raises",
-        en=("raises a ValueError that does not say which numbers clash", "Put dim and num_heads into the message: whoever reads it has many configurations."),
+        en=(
+            "raises a ValueError that does not say which numbers clash",
+            "Put dim and num_heads into the message: whoever reads it has many configurations.",
+        ),
         zh=("抛出的 ValueError 没有说是哪两个数冲突", "把 dim 和 num_heads 写进消息里：看到它的人手上有很多组配置。"),
     ),
     # ---- the block
@@ -292,7 +363,10 @@ MISTAKES = [
             (SECOND_STEP, "        return self.n2(x + self.mlp(x))  # [B, T, C]\n"),
         ],
         caught_by="zeroed_sublayers_give_the_identity",
-        en=("is a post-norm block", "The norm stands on the residual path. Pre-norm: the norm goes in front of each sublayer, and x itself passes untouched."),
+        en=(
+            "is a post-norm block",
+            "The norm stands on the residual path. Pre-norm: the norm goes in front of each sublayer, and x itself passes untouched.",
+        ),
         zh=("写成了 post-norm", "归一化落在了残差通路上。pre-norm 是把归一化放在每个子层前面，x 本身原样通过。"),
     ),
     Mistake(
@@ -302,7 +376,10 @@ MISTAKES = [
             (SECOND_STEP, "        x = self.n2(x)  # [B, T, C]\n        return x + self.mlp(x)  # [B, T, C]\n"),
         ],
         caught_by="zeroed_sublayers_give_the_identity",
-        en=("adds the sublayer to the normed input", "What is added to is x, not norm(x): else the identity path is lost."),
+        en=(
+            "adds the sublayer to the normed input",
+            "What is added to is x, not norm(x): else the identity path is lost.",
+        ),
         zh=("把子层加到了归一化之后的输入上", "要加到的是 x，不是 norm(x)：否则恒等通路就断了。"),
     ),
     Mistake(
@@ -323,9 +400,15 @@ MISTAKES = [
     ),
     Mistake(
         "adds_both_sublayers_to_the_input_in_parallel",
-        edits=[(FIRST_STEP, ""), (SECOND_STEP, "        return x + self.attn(self.n1(x)) + self.mlp(self.n2(x))  # [B, T, C]\n")],
+        edits=[
+            (FIRST_STEP, ""),
+            (SECOND_STEP, "        return x + self.attn(self.n1(x)) + self.mlp(self.n2(x))  # [B, T, C]\n"),
+        ],
         caught_by="block_values",
-        en=("runs attention and MLP side by side", "The MLP reads what the attention has already added to. (Some large models do it in parallel; this block does not.)"),
+        en=(
+            "runs attention and MLP side by side",
+            "The MLP reads what the attention has already added to. (Some large models do it in parallel; this block does not.)",
+        ),
         zh=("让注意力和 MLP 并行", "MLP 读的是已经加上注意力之后的 x。（有些大模型是并行的，这个 block 不是。）"),
     ),
     Mistake(
@@ -333,7 +416,10 @@ MISTAKES = [
         old="self.n2 = nn.LayerNorm(dim, eps=1e-5)",
         new="self.n2 = self.n1",
         caught_by="parameters_add_up",
-        en=("uses one norm for both sublayers", "2C parameters are missing. Fresh norms look alike (ones and zeros), trained ones do not."),
+        en=(
+            "uses one norm for both sublayers",
+            "2C parameters are missing. Fresh norms look alike (ones and zeros), trained ones do not.",
+        ),
         zh=("两个子层共用一个归一化", "少了 2C 个参数。刚初始化时两者看起来一样（全 1 和全 0），训练后就不一样了。"),
     ),
     Mistake(
@@ -357,7 +443,10 @@ MISTAKES = [
         old="nn.GELU(), nn.Linear(4",
         new='nn.GELU(approximate="tanh"), nn.Linear(4',
         caught_by="the_gelu_is_exact",
-        en=("uses the tanh approximation of GELU", "Here GELU is x times the normal distribution function, exactly. The two differ by 0.0005 at most, but in every hidden unit."),
+        en=(
+            "uses the tanh approximation of GELU",
+            "Here GELU is x times the normal distribution function, exactly. The two differ by 0.0005 at most, but in every hidden unit.",
+        ),
         zh=("用了 GELU 的 tanh 近似", "这里的 GELU 精确等于 x 乘正态分布函数。两者最多差 0.0005，但每个隐藏单元都差。"),
     ),
     Mistake(
@@ -413,11 +502,17 @@ MISTAKES = [
     Mistake(
         "shares_one_mlp_among_all_blocks",
         edits=[
-            (MLP, "        self.mlp = MLPS.setdefault(dim, nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)))\n"),
+            (
+                MLP,
+                "        self.mlp = MLPS.setdefault(dim, nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)))\n",
+            ),
             ("class DecoderBlock(nn.Module):", "MLPS: dict[int, nn.Module] = {}\n\n\nclass DecoderBlock(nn.Module):"),
         ],
         caught_by="three_blocks_train",
-        en=("gives all blocks one and the same MLP", "Each block needs modules of its own: make them in __init__, not once for all."),
+        en=(
+            "gives all blocks one and the same MLP",
+            "Each block needs modules of its own: make them in __init__, not once for all.",
+        ),
         zh=("所有 block 共用同一个 MLP", "每个 block 都要有自己的模块：在 __init__ 里新建，而不是只建一次。"),
     ),
     Mistake(
@@ -427,7 +522,10 @@ MISTAKES = [
             ("self.qkv(x)", "self.in_proj(x)"),
         ],
         caught_by="names_are_as_asked",
-        en=("calls qkv by another name", "The numbers are right. The grader writes weights by name, so the name has to be qkv."),
+        en=(
+            "calls qkv by another name",
+            "The numbers are right. The grader writes weights by name, so the name has to be qkv.",
+        ),
         zh=("qkv 用了别的名字", "数值是对的。评分程序按名字写入权重，所以名字必须是 qkv。"),
     ),
     Mistake(
@@ -435,7 +533,10 @@ MISTAKES = [
         old="        return self.proj(merged)  # [B, T, C]\n",
         new="        return self.proj(merged).squeeze()  # [B, T, C]\n",
         caught_by="any_length_works",
-        en=("squeezes its result", "With T = 1 the time axis disappears. squeeze() without a number removes every axis of size 1."),
+        en=(
+            "squeezes its result",
+            "With T = 1 the time axis disappears. squeeze() without a number removes every axis of size 1.",
+        ),
         zh=("对结果做了 squeeze", "T = 1 时时间轴就没了。不带参数的 squeeze() 会去掉所有大小为 1 的轴。"),
     ),
     Mistake(
@@ -468,7 +569,10 @@ MISTAKES = [
         old=" if p.requires_grad or not trainable_only)",
         new=" if p.requires_grad)",
         caught_by="counts_parameters",
-        en=("leaves frozen parameters out even with trainable_only=False", "With trainable_only=False everything is counted."),
+        en=(
+            "leaves frozen parameters out even with trainable_only=False",
+            "With trainable_only=False everything is counted.",
+        ),
         zh=("trainable_only=False 时也不计冻结的参数", "trainable_only=False 时应全部计入。"),
     ),
     Mistake(
@@ -476,7 +580,10 @@ MISTAKES = [
         old=" if p.requires_grad or not trainable_only)",
         new=" if p.requires_grad == trainable_only)",
         caught_by="counts_parameters",
-        en=("counts only the frozen ones with trainable_only=False", "The flag decides whether frozen ones are added, not which kind is counted."),
+        en=(
+            "counts only the frozen ones with trainable_only=False",
+            "The flag decides whether frozen ones are added, not which kind is counted.",
+        ),
         zh=("trainable_only=False 时只数了冻结的参数", "这个开关决定要不要加上冻结的参数，而不是改数另一类。"),
     ),
     Mistake(
@@ -484,7 +591,10 @@ MISTAKES = [
         old="in module.parameters()",
         new="in dict(module.named_parameters(remove_duplicate=False)).values()",
         caught_by="counts_parameters",
-        en=("counts a tied parameter once for each name", "Two names for one tensor are one parameter: module.parameters() already knows."),
+        en=(
+            "counts a tied parameter once for each name",
+            "Two names for one tensor are one parameter: module.parameters() already knows.",
+        ),
         zh=("共享的参数按名字数了多次", "一个张量有两个名字也只是一个参数：module.parameters() 已经去重了。"),
     ),
     Mistake(
@@ -494,7 +604,10 @@ MISTAKES = [
     return sum(t.numel() for n, t in module.state_dict().items() if not trainable_only or n not in frozen)
 """,
         caught_by="counts_parameters",
-        en=("counts the state_dict", "It also holds buffers, such as running means and masks, and names a tied weight twice."),
+        en=(
+            "counts the state_dict",
+            "It also holds buffers, such as running means and masks, and names a tied weight twice.",
+        ),
         zh=("数的是 state_dict", "里面还有 buffer（滑动均值、掩码等），共享的权重也会出现两次。"),
     ),
     Mistake(
@@ -518,7 +631,10 @@ MISTAKES = [
         old=COUNT,
         new="    return sum((torch.tensor(p.numel()) for p in module.parameters() if p.requires_grad or not trainable_only), torch.tensor(0.0))\n",
         caught_by="counts_parameters",
-        en=("returns the count as a floating-point tensor", "A count is an int; float32 cannot even hold every whole number above 16,777,216."),
+        en=(
+            "returns the count as a floating-point tensor",
+            "A count is an int; float32 cannot even hold every whole number above 16,777,216.",
+        ),
         zh=("用浮点张量返回计数", "计数应是 int;float32 连大于 16,777,216 的整数都不能全部表示。"),
     ),
     Mistake(
@@ -526,7 +642,10 @@ MISTAKES = [
         old="12 * dim**2 + 13 * dim",
         new="12 * dim**2 + 4 * dim",
         caught_by="the_formula_counts_a_block",
-        en=("leaves the biases of the linear layers out of the formula", "The four linear layers have 3C + C + 4C + C biases, the two norms 2C + 2C."),
+        en=(
+            "leaves the biases of the linear layers out of the formula",
+            "The four linear layers have 3C + C + 4C + C biases, the two norms 2C + 2C.",
+        ),
         zh=("公式里漏了线性层的偏置", "四个线性层有 3C + C + 4C + C 个偏置，两个归一化有 2C + 2C 个参数。"),
     ),
     Mistake(

@@ -1,4 +1,4 @@
-"""A linear layer of its own that keeps [in, out]; per-head lists; an MLP that is a subclass of Sequential; time-first views."""
+"""A linear layer of its own by tensordot, heads in a list, baddbmm, an MLP that is a subclass of Sequential."""
 
 import torch
 from torch import nn
