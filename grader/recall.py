@@ -1,4 +1,4 @@
-"""Remembers what trusted code answered, so that the reference is run once for each question and not for each submission.
+"""Remembers what trusted code answered, so that the reference is run once for each question, not for each submission.
 
 An answer may depend on all that was asked since the case began (weights are written, modes are set), so it is kept
 under the digest of that whole history. What is remembered is not run; when something new is asked, the history is run

@@ -5,6 +5,7 @@ The list comes first, the named mistake and the next step last, where the eye is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, TextIO
@@ -24,6 +25,7 @@ COLOURS = {"good": "32", "bad": "31", "strong": "1", "dim": "2", "name": "1;33",
 
 LIMIT = 1500  # characters of one text
 ROWS, COLUMNS, PAGES = 8, 8, 3  # of one tensor
+GLANCE = 8  # elements of a tensor that a later counterexample still shows
 PRINTED_LINES = 12
 
 
@@ -175,13 +177,16 @@ def _colon(lang: str) -> str:
     return "：" if lang == "zh" else ": "
 
 
-def _counterexample(example: Counterexample, inputs: bool, room: int, style: Style, lang: str) -> Iterator[str]:
+def _counterexample(example: Counterexample, first: bool, room: int, style: Style, lang: str) -> Iterator[str]:
+    """The first one whole; of the later ones the tensors that are quickly read: the HTML report has them all."""
     sizes = ", ".join(f"{letter} = {size}" for letter, size in example.sizes.items())
     yield from _labelled(text("report.smallest_case_short", lang), sizes or "-", room, style, lang)
     role = {name: [view for view in example.tensors if view.role == name] for name in ("got", "want", "input")}
+    if not first and any(math.prod(view.shape) > GLANCE for view in example.tensors if view.role == "got"):
+        return
     for got, want in zip_longest(role["got"], role["want"]):
         yield from _indented(_beside([view for view in (got, want) if view], room - 2, style, lang), 2)
-    if inputs:
+    if first:
         for view in role["input"]:
             yield from _indented(_tensor(view, view.worst, style, lang), 2)
 
