@@ -149,6 +149,19 @@ def _report(
     )
 
 
+def failed_report(exercise: Exercise, submission: Submission | Problem, error: str, lang: str) -> Report:
+    """The report on a submission that the grader itself failed on: nothing is charged, nothing is known."""
+    message = text("verdict.grader_error", lang, error=error)
+    rows = outline(read_source(exercise.folder / "properties.py"))
+    results = [
+        PropertyResult(
+            name, Verdict.GRADER_ERROR, 0, points, exercise.statement(name, lang) or statement, message=message
+        )
+        for name, points, statement in rows
+    ]
+    return _report(exercise, submission, results, lang, time.monotonic())
+
+
 def scored(results: Sequence[PropertyResult], shared: Collection[str] = ()) -> tuple[float, float]:
     """Score and maximum, of the properties that were run.
 
