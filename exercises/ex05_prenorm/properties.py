@@ -43,6 +43,15 @@ def twins(mine, exact, seed, *args, **options):
     return module, twin
 
 
+def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
+    """Each class of the submission by name, with that of the reference and its sizes."""
+    return (
+        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
+        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
+    )
+
+
 def random_like(x, seed):
     return torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
 
@@ -220,11 +229,7 @@ def positions_are_independent(
     changed[b, t] = y
     elsewhere = torch.ones(x.shape[:-1], dtype=torch.bool)
     elsewhere[b, t] = False
-    for name, cls, exact, sizes in (
-        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
-        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
-        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
-    ):
+    for name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
         module, _ = twins(cls, exact, seed, *sizes)
         before, after = module(x), module(changed)
         shape(before, x.shape)
@@ -242,11 +247,7 @@ def input_stays_as_it_was(
     transposed = x.transpose(0, 1)
     expanded = x[:, :1].expand(x.shape)
     strided = torch.stack([x, -x], dim=-1)[..., 0]
-    for name, cls, exact, sizes in (
-        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
-        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
-        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
-    ):
+    for name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
         module, twin = twins(cls, exact, seed, *sizes)
         for given in (x, transposed, expanded, strided, x.clone().requires_grad_()):
             equal(inputs_unchanged(module, given).value, twin(given), tol=LOOSE)
@@ -325,11 +326,8 @@ def gradients_are_right(
     """The gradients at the input and at every parameter are right, in train and in eval mode."""
     dim = x.shape[-1]
     cotangent = random_like(x, seed)
-    for cls, exact, sizes, tol in (
-        (LayerNorm, reference.LayerNorm, (dim,), 1e-4),
-        (FeedForward, reference.FeedForward, (dim, hidden), LOOSE),
-        (PreNormBlock, reference.PreNormBlock, (dim, hidden), LOOSE),
-    ):
+    for name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
+        tol = 1e-4 if name == "LayerNorm" else LOOSE
         module, twin = twins(cls, exact, seed, *sizes)
         want = twin.gradients(x, cotangent=cotangent)
         gradients(module.gradients(x, cotangent=cotangent), want, tol)
@@ -343,7 +341,11 @@ def parameters_are_counted(LayerNorm, FeedForward, PreNormBlock, dim: Size["C"],
     norm, ffn = 2 * dim, 2 * dim * hidden + hidden + dim
     count(_count(LayerNorm(dim)), norm, what="sum(p.numel() for p in LayerNorm(C).parameters())")
     count(_count(FeedForward(dim, hidden)), ffn, what="sum(p.numel() for p in FeedForward(C, F).parameters())")
-    count(_count(PreNormBlock(dim, hidden, 0.1)), norm + ffn, what="sum(p.numel() for p in PreNormBlock(C, F).parameters())")
+    count(
+        _count(PreNormBlock(dim, hidden, 0.1)),
+        norm + ffn,
+        what="sum(p.numel() for p in PreNormBlock(C, F).parameters())",
+    )
 
 
 def _count(module):
@@ -379,11 +381,7 @@ def dtype_stays(
 ):
     """A module converted to another dtype answers in that dtype, with the right values as far as that dtype has them."""
     dim = x.shape[-1]
-    for name, cls, exact, sizes in (
-        ("LayerNorm", LayerNorm, reference.LayerNorm, (dim,)),
-        ("FeedForward", FeedForward, reference.FeedForward, (dim, hidden)),
-        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, (dim, hidden)),
-    ):
+    for _, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
         module, twin = twins(cls, exact, seed, *sizes)
         module.method("to")(kind)
         out = module(x.to(kind))

@@ -71,7 +71,11 @@ def attention_has_the_right_values(
     equal(fused_attention(q, k, v), reference.fused_attention(q, k, v))
     equal(fused_attention(q * 3, k, w), reference.fused_attention(q * 3, k, w))
     equal(fused_attention(q, k, v, causal=False, padding=None), reference.fused_attention(q, k, v))
-    equal(fused_attention.without_grad(q, k, w), reference.fused_attention(q, k, w), what="with torch.no_grad(): fused_attention(q, k, w)")
+    equal(
+        fused_attention.without_grad(q, k, w),
+        reference.fused_attention(q, k, w),
+        what="with torch.no_grad(): fused_attention(q, k, w)",
+    )
 
 
 @prop(points=8, cases=4)

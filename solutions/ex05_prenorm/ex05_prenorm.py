@@ -2,6 +2,8 @@
 
 Letters: B batch, T positions, C model width, F feed-forward width. The library's own layer norm is not allowed anywhere
 in this file, under any name: normalise by hand.
+Leave the tensors you are given as they were, and answer in the dtype they came in. They may be anything a tensor can
+be: a view, transposed, expanded, with or without `requires_grad`.
 """
 
 import torch
@@ -14,24 +16,24 @@ class LayerNorm(nn.Module):
 
     Parameters: `weight` [C], all ones at the start, and `bias` [C], all zeros at the start.
     The variance is the biased one (divide by C, not by C - 1) and `eps` is added to it under the root.
-    The same numbers come out in train and in eval mode, and the result has the dtype of `x`.
+    The same numbers come out in train and in eval mode.
     """
 
     def __init__(self, dim: int, eps: float = 1e-5) -> None:
         super().__init__()
         # BEGIN SOLUTION
         self.eps = eps
-        self.weight = nn.Parameter(torch.ones(dim))                    # [C]
-        self.bias = nn.Parameter(torch.zeros(dim))                     # [C]
+        self.weight = nn.Parameter(torch.ones(dim))  # [C]
+        self.bias = nn.Parameter(torch.zeros(dim))  # [C]
         # END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [..., C] -> [..., C]: any number of leading axes, only the last one is averaged over. `x` keeps its values."""
+        """x [..., C] -> [..., C], with any number of leading axes; only the last axis is averaged over."""
         # BEGIN SOLUTION
-        centred = x - x.mean(dim=-1, keepdim=True)                     # [..., C]
-        variance = centred.square().mean(dim=-1, keepdim=True)         # [..., 1]  biased: a plain mean of squares
-        normed = centred / torch.sqrt(variance + self.eps)             # [..., C]  mean 0, variance 1
-        return (normed * self.weight + self.bias).to(x.dtype)          # [..., C]
+        centred = x - x.mean(dim=-1, keepdim=True)  # [..., C]
+        variance = centred.square().mean(dim=-1, keepdim=True)  # [..., 1]  biased: a plain mean of squares
+        normed = centred / torch.sqrt(variance + self.eps)  # [..., C]  mean 0, variance 1
+        return (normed * self.weight + self.bias).to(x.dtype)  # [..., C]
         # END SOLUTION
 
 
@@ -55,8 +57,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x [B, T, C] -> [B, T, C]."""
         # BEGIN SOLUTION
-        hidden = F.gelu(self.up(x))                                    # [B, T, F]
-        return self.dropout(self.down(hidden))                         # [B, T, C]
+        hidden = F.gelu(self.up(x))  # [B, T, F]
+        return self.dropout(self.down(hidden))  # [B, T, C]
         # END SOLUTION
 
 
@@ -75,7 +77,7 @@ class PreNormBlock(nn.Module):
         # END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [B, T, C] -> [B, T, C]. `x` keeps its values."""
+        """x [B, T, C] -> [B, T, C]. (What is added is `x` itself.)"""
         # BEGIN SOLUTION
-        return x + self.ffn(self.norm(x))                              # [B, T, C]
+        return x + self.ffn(self.norm(x))  # [B, T, C]
         # END SOLUTION

@@ -90,7 +90,10 @@ MISTAKES = [
             "averages over the positions instead of the last axis",
             "With [B, T, C] the last axis is -1. Averaging over T mixes a token with those after it.",
         ),
-        zh=("沿位置轴（T）而不是最后一个轴求平均", "对 [B, T, C] 来说最后一个轴是 -1。沿 T 求平均会把后面的 token 混进来。"),
+        zh=(
+            "沿位置轴（T）而不是最后一个轴求平均",
+            "对 [B, T, C] 来说最后一个轴是 -1。沿 T 求平均会把后面的 token 混进来。",
+        ),
     ),
     Mistake(
         "averages_over_positions_and_channels",
@@ -116,7 +119,10 @@ MISTAKES = [
             "averages over axis 2 whatever the number of axes",
             "Axis 2 is the last one of [B, T, C] only. Count from the end: -1 is right for any leading axes.",
         ),
-        zh=("总是沿第 2 轴求平均，而不看张量有几个轴", "只有 [B, T, C] 的最后一轴才是第 2 轴。从末尾数：-1 对任意前导轴都正确。"),
+        zh=(
+            "总是沿第 2 轴求平均，而不看张量有几个轴",
+            "只有 [B, T, C] 的最后一轴才是第 2 轴。从末尾数：-1 对任意前导轴都正确。",
+        ),
     ),
     Mistake(
         "averages_over_the_batch",
@@ -159,7 +165,10 @@ MISTAKES = [
             "declares weight and bias but never uses them",
             "A parameter that forward never touches gets no gradient. It does not show as long as they are ones and zeros.",
         ),
-        zh=("声明了 weight 和 bias 却从未使用", "forward 里没有用到的参数得不到梯度。它们还是 1 和 0 的时候看不出问题。"),
+        zh=(
+            "声明了 weight 和 bias 却从未使用",
+            "forward 里没有用到的参数得不到梯度。它们还是 1 和 0 的时候看不出问题。",
+        ),
     ),
     Mistake(
         "starts_from_random_weights",
@@ -204,7 +213,10 @@ MISTAKES = [
             "subtracts the mean from the caller's own tensor",
             "`x -= ...` writes into the tensor that was handed in, and the residual path needs it untouched. Write `x - ...`.",
         ),
-        zh=("直接在传入的张量上减去了均值", "`x -= ...` 会改写调用者的张量，而残差支路还要用到原来的 x。请写成 `x - ...`。"),
+        zh=(
+            "直接在传入的张量上减去了均值",
+            "`x -= ...` 会改写调用者的张量，而残差支路还要用到原来的 x。请写成 `x - ...`。",
+        ),
     ),
     Mistake(
         "remembers_the_first_statistics",
@@ -246,7 +258,10 @@ MISTAKES = [
         old=AFFINE,
         new="return torch.native_layer_norm(x, [x.shape[-1]], self.weight, self.bias, self.eps)[0]  ",
         caught_by="written_by_hand",
-        en=("lets the library normalise", "This exercise is about the formula: write the mean, the variance and the root."),
+        en=(
+            "lets the library normalise",
+            "This exercise is about the formula: write the mean, the variance and the root.",
+        ),
         zh=("调用了库里的 layer norm", "本题要练的就是公式：请自己写出均值、方差和开方。"),
     ),
     # ---- FeedForward
@@ -260,7 +275,10 @@ MISTAKES = [
             "They differ by less than 5e-4 at a single unit, but the difference adds up. GPT-2 used tanh; here the exact "
             "one is asked for.",
         ),
-        zh=("使用了 GELU 的 tanh 近似", "单个单元上两者相差不到 5e-4，但差异会累积。GPT-2 用的是 tanh；本题要求精确形式。"),
+        zh=(
+            "使用了 GELU 的 tanh 近似",
+            "单个单元上两者相差不到 5e-4，但差异会累积。GPT-2 用的是 tanh；本题要求精确形式。",
+        ),
     ),
     Mistake(
         "uses_relu",
@@ -290,7 +308,10 @@ MISTAKES = [
             "drops in eval mode as well",
             "F.dropout does not know the mode of your module: its `training` is True unless you pass self.training.",
         ),
-        zh=("在 eval 模式下也做 dropout", "F.dropout 不知道模块处于什么模式：不传 self.training 时它的 training 就是 True。"),
+        zh=(
+            "在 eval 模式下也做 dropout",
+            "F.dropout 不知道模块处于什么模式：不传 self.training 时它的 training 就是 True。",
+        ),
     ),
     Mistake(
         "never_drops",
@@ -310,7 +331,10 @@ MISTAKES = [
             "A model is evaluated in the middle of training: after train() dropout must act again. Leave the switching to "
             "the mode.",
         ),
-        zh=("进入一次 eval 后 dropout 就永远关闭了", "训练途中常常会评估一次：回到 train() 后 dropout 必须重新生效。开关交给模式去管。"),
+        zh=(
+            "进入一次 eval 后 dropout 就永远关闭了",
+            "训练途中常常会评估一次：回到 train() 后 dropout 必须重新生效。开关交给模式去管。",
+        ),
     ),
     Mistake(
         "drops_the_hidden_units",
@@ -325,7 +349,10 @@ MISTAKES = [
         old="nn.Dropout(dropout)",
         new="nn.Dropout(1 - dropout if dropout else 0.0)",
         caught_by="dropout_comes_last_and_keeps_the_mean",
-        en=("reads `dropout` as the probability to keep", "It is the probability to drop: with 0.1 nine of ten elements stay."),
+        en=(
+            "reads `dropout` as the probability to keep",
+            "It is the probability to drop: with 0.1 nine of ten elements stay.",
+        ),
         zh=("把 `dropout` 当成了保留概率", "它是丢弃概率：取 0.1 时，十个元素里保留九个。"),
     ),
     Mistake(
@@ -343,17 +370,18 @@ MISTAKES = [
     Mistake(
         "drops_whole_positions",
         old=DOWN,
-        new="out = self.down(hidden)\n"
-        "        return out * self.dropout(torch.ones_like(out[..., :1]))  ",
+        new="out = self.down(hidden)\n        return out * self.dropout(torch.ones_like(out[..., :1]))  ",
         caught_by="dropout_comes_last_and_keeps_the_mean",
-        en=("drops all channels of a position together", "Every element is drawn by itself: the mask has the shape of the result."),
+        en=(
+            "drops all channels of a position together",
+            "Every element is drawn by itself: the mask has the shape of the result.",
+        ),
         zh=("把一个位置的所有通道一起丢弃", "每个元素独立抽取：掩码的形状应与结果相同。"),
     ),
     Mistake(
         "draws_the_same_mask_for_every_row",
         old=DOWN,
-        new="out = self.down(hidden)\n"
-        "        return out * self.dropout(torch.ones_like(out[:1]))  ",
+        new="out = self.down(hidden)\n        return out * self.dropout(torch.ones_like(out[:1]))  ",
         caught_by="dropout_comes_last_and_keeps_the_mean",
         en=("draws one mask and uses it for every row of the batch", "Every element is drawn by itself."),
         zh=("整个 batch 共用同一个 dropout 掩码", "每个元素都应独立抽取。"),
@@ -370,7 +398,10 @@ MISTAKES = [
     ),
     Mistake(
         "makes_the_hidden_layer_4_times_as_wide",
-        edits=[("nn.Linear(dim, hidden)", "nn.Linear(dim, 4 * dim)"), ("nn.Linear(hidden, dim)", "nn.Linear(4 * dim, dim)")],
+        edits=[
+            ("nn.Linear(dim, hidden)", "nn.Linear(dim, 4 * dim)"),
+            ("nn.Linear(hidden, dim)", "nn.Linear(4 * dim, dim)"),
+        ],
         caught_by="parameters_are_counted",
         en=("always uses 4C hidden units", "The width of the hidden layer is the argument `hidden`."),
         zh=("隐藏层宽度总是 4C", "隐藏层的宽度由参数 `hidden` 给出。"),
@@ -381,7 +412,10 @@ MISTAKES = [
         old=RESIDUAL,
         new="return (x + self.ffn(self.norm(x))).squeeze()  ",
         caught_by="shape_stays",
-        en=("squeezes axes of size one away", "One row or one position is an ordinary case: the shape of x comes back."),
+        en=(
+            "squeezes axes of size one away",
+            "One row or one position is an ordinary case: the shape of x comes back.",
+        ),
         zh=("把大小为 1 的轴压掉了", "只有一行或一个位置是很平常的情况：输出形状应与 x 相同。"),
     ),
     Mistake(
@@ -393,14 +427,20 @@ MISTAKES = [
             "adds the normed x instead of x itself",
             "The point of pre-norm is a path from input to output that nothing touches. Do not overwrite x with norm(x).",
         ),
-        zh=("残差加的是归一化之后的 x", "Pre-Norm 的意义就在于有一条从输入直通输出、没有任何改动的路。不要用 norm(x) 覆盖 x。"),
+        zh=(
+            "残差加的是归一化之后的 x",
+            "Pre-Norm 的意义就在于有一条从输入直通输出、没有任何改动的路。不要用 norm(x) 覆盖 x。",
+        ),
     ),
     Mistake(
         "normalises_after_the_sum",
         old=RESIDUAL,
         new="return self.norm(x + self.ffn(x))  ",
         caught_by="zeroed_sublayer_returns_the_input",
-        en=("normalises after the sum (post-norm)", "That is the order of the 2017 Transformer. Pre-norm: the norm comes first, the sum last."),
+        en=(
+            "normalises after the sum (post-norm)",
+            "That is the order of the 2017 Transformer. Pre-norm: the norm comes first, the sum last.",
+        ),
         zh=("在相加之后才归一化（Post-Norm）", "那是 2017 年原版 Transformer 的顺序。Pre-Norm：先归一化，最后相加。"),
     ),
     Mistake(
@@ -416,7 +456,10 @@ MISTAKES = [
         old=RESIDUAL,
         new="return x + self.ffn(x)  ",
         caught_by="shift_passes_through",
-        en=("declares the norm but never calls it", "A submodule that forward never calls does nothing; its parameters get no gradient."),
+        en=(
+            "declares the norm but never calls it",
+            "A submodule that forward never calls does nothing; its parameters get no gradient.",
+        ),
         zh=("声明了 norm 却从未调用", "forward 里没有调用的子模块不起作用，它的参数也没有梯度。"),
     ),
     Mistake(
@@ -436,14 +479,20 @@ MISTAKES = [
             "adds the sublayer's result into the caller's tensor",
             "`x += ...` changes the tensor that was handed in: whoever uses it again gets other numbers. Write `x + ...`.",
         ),
-        zh=("把子层结果直接加进了传入的张量", "`x += ...` 会改写传入的张量，之后再用它的人会得到不同的数。请写成 `x + ...`。"),
+        zh=(
+            "把子层结果直接加进了传入的张量",
+            "`x += ...` 会改写传入的张量，之后再用它的人会得到不同的数。请写成 `x + ...`。",
+        ),
     ),
     Mistake(
         "stops_the_gradient_of_the_residual",
         old=RESIDUAL,
         new="return x.detach() + self.ffn(self.norm(x))  ",
         caught_by="gradients_are_right",
-        en=("lets no gradient through the residual path", "The bare path is what carries the gradient through deep stacks."),
+        en=(
+            "lets no gradient through the residual path",
+            "The bare path is what carries the gradient through deep stacks.",
+        ),
         zh=("没有让梯度流过残差支路", "正是这条直通的路把梯度带过很深的网络。"),
     ),
     Mistake(
@@ -451,28 +500,45 @@ MISTAKES = [
         old="FeedForward(dim, hidden, dropout)",
         new="FeedForward(dim, hidden)",
         caught_by="dropout_acts_in_training_only",
-        en=("does not hand dropout on to the feed-forward", "An argument that is not handed on stays at its default, 0."),
+        en=(
+            "does not hand dropout on to the feed-forward",
+            "An argument that is not handed on stays at its default, 0.",
+        ),
         zh=("没有把 dropout 传给前馈网络", "没有传下去的参数会停留在默认值 0。"),
     ),
     Mistake(
         "drops_the_sum",
         edits=[
-            ("FeedForward(dim, hidden, dropout)", "FeedForward(dim, hidden)\n        self.dropout = nn.Dropout(dropout)"),
+            (
+                "FeedForward(dim, hidden, dropout)",
+                "FeedForward(dim, hidden)\n        self.dropout = nn.Dropout(dropout)",
+            ),
             (RESIDUAL, "return self.dropout(x + self.ffn(self.norm(x)))  "),
         ],
         caught_by="dropout_comes_last_and_keeps_the_mean",
-        en=("drops elements of the sum, x among them", "Dropout belongs to the sublayer; the residual path stays whole."),
+        en=(
+            "drops elements of the sum, x among them",
+            "Dropout belongs to the sublayer; the residual path stays whole.",
+        ),
         zh=("对相加之后的和做 dropout，连 x 也被丢弃", "dropout 属于子层；残差支路要保持完整。"),
     ),
     Mistake(
         "has_one_norm_for_all_blocks",
         edits=[
-            ("        self.norm = LayerNorm(dim)\n", "        self.norm = PreNormBlock.norms.setdefault(dim, LayerNorm(dim))\n"),
-            ("    which gets `dropout`). What is added at the end is `x` itself, untouched by the norm.\n    \"\"\"\n",
-             "    which gets `dropout`). What is added at the end is `x` itself, untouched by the norm.\n    \"\"\"\n\n    norms: dict = {}\n"),
+            (
+                "        self.norm = LayerNorm(dim)\n",
+                "        self.norm = PreNormBlock.norms.setdefault(dim, LayerNorm(dim))\n",
+            ),
+            (
+                '    which gets `dropout`). What is added at the end is `x` itself, untouched by the norm.\n    """\n',
+                '    which gets `dropout`). What is added at the end is `x` itself, untouched by the norm.\n    """\n\n    norms: dict = {}\n',
+            ),
         ],
         caught_by="block_has_the_right_values",
-        en=("shares one norm among all blocks", "Every block makes its own norm in __init__; what stands on the class belongs to all of them."),
+        en=(
+            "shares one norm among all blocks",
+            "Every block makes its own norm in __init__; what stands on the class belongs to all of them.",
+        ),
         zh=("所有的块共用同一个 norm", "每个块要在 __init__ 里建自己的 norm；写在类上的东西是大家共有的。"),
     ),
     Mistake(

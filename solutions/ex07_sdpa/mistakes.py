@@ -34,7 +34,10 @@ MISTAKES = [
         old=PAST,
         new="past = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T + 1)  ",
         caught_by="causal_hides_the_future",
-        en=("lets every query see one key of the future", "Query t, counted from the end, sees its own key and earlier ones: check the diagonal."),
+        en=(
+            "lets every query see one key of the future",
+            "Query t, counted from the end, sees its own key and earlier ones: check the diagonal.",
+        ),
         zh=("让每个查询多看到一个未来的键", "查询只能看到自己和更早的键：检查对角线的偏移量。"),
     ),
     Mistake(
@@ -50,17 +53,20 @@ MISTAKES = [
         old=PAST,
         new="past = torch.ones(T, S, dtype=torch.bool, device=q.device).triu(S - T)  ",
         caught_by="causal_hides_the_future",
-        en=("hides the past and shows the future", "The triangle is upside down: rows are queries, columns are keys, and earlier keys stay."),
+        en=(
+            "hides the past and shows the future",
+            "The triangle is upside down: rows are queries, columns are keys, and earlier keys stay.",
+        ),
         zh=("遮住了过去，却露出了未来", "三角形方向反了：行是查询，列是键，应保留更早的键。"),
     ),
     Mistake(
         "takes_true_for_blocked",
-        old="    mask = padding      ",
-        new="    padding = None if padding is None else ~padding\n    mask = padding      ",
+        old="    mask = padding  #",
+        new="    padding = None if padding is None else ~padding\n    mask = padding  #",
         caught_by="padding_hides_what_is_not_real",
         en=(
             "reads True in the padding mask as blocked",
-            "That is how nn.MultiheadAttention reads masks. F.scaled_dot_product_attention reads True as \"may attend\".",
+            'That is how nn.MultiheadAttention reads masks. F.scaled_dot_product_attention reads True as "may attend".',
         ),
         zh=(
             "把填充掩码里的 True 理解成了“屏蔽”",
@@ -72,7 +78,10 @@ MISTAKES = [
         old=BOTH,
         new="mask = past if padding is None else padding  ",
         caught_by="causal_and_padding_hold_together",
-        en=("drops the causal mask as soon as there is padding", "The two masks hold together: a key must be allowed by both."),
+        en=(
+            "drops the causal mask as soon as there is padding",
+            "The two masks hold together: a key must be allowed by both.",
+        ),
         zh=("一旦有填充掩码就丢掉了因果掩码", "两个掩码同时生效：键必须被两者都允许。"),
     ),
     Mistake(
@@ -80,7 +89,10 @@ MISTAKES = [
         old=BOTH,
         new="mask = past  ",
         caught_by="causal_and_padding_hold_together",
-        en=("drops the padding mask as soon as causal is asked for", "The two masks hold together: a key must be allowed by both."),
+        en=(
+            "drops the padding mask as soon as causal is asked for",
+            "The two masks hold together: a key must be allowed by both.",
+        ),
         zh=("一旦要求因果就丢掉了填充掩码", "两个掩码同时生效：键必须被两者都允许。"),
     ),
     Mistake(
@@ -88,7 +100,10 @@ MISTAKES = [
         old=BOTH,
         new="mask = past if padding is None else past | padding  ",
         caught_by="causal_and_padding_hold_together",
-        en=("lets a key be seen if either mask allows it", "Both masks must allow it: which logical operation is that?"),
+        en=(
+            "lets a key be seen if either mask allows it",
+            "Both masks must allow it: which logical operation is that?",
+        ),
         zh=("只要其中一个掩码允许就能看到", "必须两个掩码都允许：这对应哪种逻辑运算？"),
     ),
     Mistake(
@@ -111,35 +126,53 @@ MISTAKES = [
             "gives a query without any allowed key the mean of all values",
             "A large finite fill makes all scores equal, and softmax turns them into equal weights. The contract says zeros.",
         ),
-        zh=("没有可见键的查询得到了所有值的平均", "用很大的有限负数填充时，所有分数都相等，softmax 就给出相等的权重。约定是返回零。"),
+        zh=(
+            "没有可见键的查询得到了所有值的平均",
+            "用很大的有限负数填充时，所有分数都相等，softmax 就给出相等的权重。约定是返回零。",
+        ),
     ),
     Mistake(
         "zeroes_only_rows_that_are_all_padding",
         edits=[
-            (ZEROS, "nothing = mask.new_zeros(1) if padding is None else ~padding.any(dim=-1, keepdim=True)\n    return out.masked_fill(nothing, 0.0)  ")
+            (
+                ZEROS,
+                "nothing = mask.new_zeros(1) if padding is None else ~padding.any(dim=-1, keepdim=True)\n    return out.masked_fill(nothing, 0.0)  ",
+            )
         ],
         caught_by="blind_queries_give_zeros",
         en=(
             "gives zeros only where a whole row is padding",
             "With causal as well, the first queries of a left-padded row see nothing either: ask the combined mask.",
         ),
-        zh=("只有整行都是填充时才返回零", "同时使用因果掩码时，左侧填充的行里最前面的查询也什么都看不到：应检查合并后的掩码。"),
+        zh=(
+            "只有整行都是填充时才返回零",
+            "同时使用因果掩码时，左侧填充的行里最前面的查询也什么都看不到：应检查合并后的掩码。",
+        ),
     ),
     Mistake(
         "scales_the_queries_once_more",
         edits=[
             (PLAIN, "return F.scaled_dot_product_attention(q / math.sqrt(q.shape[-1]), k, v)  "),
-            (MASKED, "out = F.scaled_dot_product_attention(q / math.sqrt(q.shape[-1]), k, v, attn_mask=mask | blind)  "),
+            (
+                MASKED,
+                "out = F.scaled_dot_product_attention(q / math.sqrt(q.shape[-1]), k, v, attn_mask=mask | blind)  ",
+            ),
         ],
         caught_by="attention_has_the_right_values",
-        en=("divides by sqrt(D) before it calls the kernel", "The kernel scales by itself: what it gets must not be scaled already."),
+        en=(
+            "divides by sqrt(D) before it calls the kernel",
+            "The kernel scales by itself: what it gets must not be scaled already.",
+        ),
         zh=("在调用内核之前又除了一次 sqrt(D)", "内核自己会缩放：传给它的 q 不要再缩放。"),
     ),
     Mistake(
         "scales_by_the_width_of_the_values",
         edits=[
             (PLAIN, "return F.scaled_dot_product_attention(q, k, v, scale=v.shape[-1] ** -0.5)  "),
-            (MASKED, "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, scale=v.shape[-1] ** -0.5)  "),
+            (
+                MASKED,
+                "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind, scale=v.shape[-1] ** -0.5)  ",
+            ),
         ],
         caught_by="attention_has_the_right_values",
         en=("scales by the width of the values", "The scores are products of q and k: their width D counts, not E."),
@@ -162,7 +195,10 @@ MISTAKES = [
         "drops_when_gradients_are_wanted",
         edits=[(PLAIN, "return F.scaled_dot_product_attention(q, k, v, dropout_p=1e-4 if q.requires_grad else 0.0)  ")],
         caught_by="nothing_is_dropped",
-        en=("switches dropout on when q wants a gradient", "There is no dropout in this contract, not even in training."),
+        en=(
+            "switches dropout on when q wants a gradient",
+            "There is no dropout in this contract, not even in training.",
+        ),
         zh=("当 q 需要梯度时打开了 dropout", "本题没有 dropout，训练时也没有。"),
     ),
     Mistake(
@@ -212,7 +248,10 @@ MISTAKES = [
             (MASKED, "out = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask | blind)  "),
         ],
         caught_by="half_precision_works",
-        en=("always answers in float32", "The result has the dtype of what went in; the kernel takes float16 and bfloat16 as they are."),
+        en=(
+            "always answers in float32",
+            "The result has the dtype of what went in; the kernel takes float16 and bfloat16 as they are.",
+        ),
         zh=("结果总是 float32", "结果的 dtype 应与输入一致；内核可以直接接收 float16 和 bfloat16。"),
     ),
     Mistake(
@@ -233,9 +272,9 @@ MISTAKES = [
     ),
     Mistake(
         "turns_the_padding_mask_over_in_place",
-        old="    mask = padding      ",
+        old="    mask = padding  #",
         new="    blocked = None if padding is None else padding.logical_not_()\n"
-        "    mask = padding = None if blocked is None else ~blocked\n    mask = padding      ",
+        "    mask = padding = None if blocked is None else ~blocked\n    mask = padding  #",
         caught_by="inputs_are_any_tensors_and_stay",
         en=(
             "writes into the mask it was given",
@@ -248,15 +287,24 @@ MISTAKES = [
         old=PLAIN,
         new="return F.scaled_dot_product_attention(q.view(-1, *q.shape[2:]), k.view(-1, *k.shape[2:]), v.view(-1, *v.shape[2:])).view(*q.shape[:-1], -1)  ",
         caught_by="inputs_are_any_tensors_and_stay",
-        en=("calls view on tensors that may not be contiguous", "q, k and v usually come from a transpose. Use reshape, or leave the shape alone: the kernel takes [B, H, T, D]."),
-        zh=("对可能不连续的张量调用了 view", "q、k、v 通常来自 transpose。用 reshape，或者干脆不改形状：内核接受 [B, H, T, D]。"),
+        en=(
+            "calls view on tensors that may not be contiguous",
+            "q, k and v usually come from a transpose. Use reshape, or leave the shape alone: the kernel takes [B, H, T, D].",
+        ),
+        zh=(
+            "对可能不连续的张量调用了 view",
+            "q、k、v 通常来自 transpose。用 reshape，或者干脆不改形状：内核接受 [B, H, T, D]。",
+        ),
     ),
     Mistake(
         "cuts_the_gradient_of_the_keys",
         old=MASKED,
         new="out = F.scaled_dot_product_attention(q, k.detach(), v, attn_mask=mask | blind)  ",
         caught_by="gradients_are_right",
-        en=("lets no gradient through to the keys when there is a mask", "Look for detach and no_grad: the values are right, the gradient is not."),
+        en=(
+            "lets no gradient through to the keys when there is a mask",
+            "Look for detach and no_grad: the values are right, the gradient is not.",
+        ),
         zh=("有掩码时没有让梯度流到键", "检查 detach 和 no_grad：数值对了，梯度却不对。"),
     ),
     Mistake(
@@ -264,32 +312,47 @@ MISTAKES = [
         old=PLAIN,
         new="return F.scaled_dot_product_attention(q, k, v).squeeze()  ",
         caught_by="shape_is_that_of_the_queries_and_values",
-        en=("squeezes axes of size one away", "One query or one row is an ordinary case: the result still has four axes."),
+        en=(
+            "squeezes axes of size one away",
+            "One query or one row is an ordinary case: the result still has four axes.",
+        ),
         zh=("把大小为 1 的轴压掉了", "只有一个查询或一行是很平常的情况：结果仍应有四个轴。"),
+    ),
+    Mistake(
+        "makes_the_mask_on_the_cpu",
+        old=PAST,
+        new="past = torch.ones(T, S, dtype=torch.bool).tril(S - T)  ",
+        caught_by="cuda_half_agrees",
+        en=(
+            "makes the causal mask on the CPU",
+            "A tensor made inside a function belongs on the device of its inputs: device=q.device.",
+        ),
+        zh=("因果掩码总是建在 CPU 上", "函数内部新建的张量应与输入在同一设备上：device=q.device。"),
     ),
     # ---- attention_error
     Mistake(
-        "compares_the_kernel_with_itself",
+        "finds_no_error_whatever_the_kernel_gives",
         old=ERROR,
         new="return (fused_attention(q, k, v, causal=causal) - fused_attention(q, k, v, causal=causal)).abs().max().item()",
         caught_by="error_is_measured",
-        en=("compares the kernel with itself", "That difference is always zero: one side has to be written by hand."),
-        zh=("拿内核和它自己比较", "这样的差永远是零：其中一边必须是手写的。"),
-    ),
-    Mistake(
-        "answers_a_constant",
-        old=ERROR,
-        new="return 1e-7",
-        caught_by="error_is_measured",
-        en=("answers a fixed number", "The error is to be measured: when the kernel is off by 0.25, the answer is 0.25."),
-        zh=("返回一个固定的数", "误差必须真正测量：内核偏了 0.25，答案就应是 0.25。"),
+        en=(
+            "finds no error, whatever the kernel gives",
+            "Either the answer is a fixed number, or the kernel is compared with itself. One side has to be written by hand.",
+        ),
+        zh=(
+            "无论内核算出什么，误差都是零",
+            "要么返回的是固定的数，要么是拿内核和它自己比较。其中一边必须是手写的注意力。",
+        ),
     ),
     Mistake(
         "forgets_the_absolute_value",
         old=ERROR,
         new="return (fused_attention(q, k, v, causal=causal) - by_hand).max().item()",
         caught_by="error_is_measured",
-        en=("takes the largest difference without the absolute value", "A kernel that is too small somewhere is wrong as well."),
+        en=(
+            "takes the largest difference without the absolute value",
+            "A kernel that is too small somewhere is wrong as well.",
+        ),
         zh=("取最大差值时没有取绝对值", "内核在某处偏小同样是误差。"),
     ),
     Mistake(
@@ -310,9 +373,15 @@ MISTAKES = [
     ),
     Mistake(
         "forgets_causal_on_both_sides_of_the_comparison",
-        edits=[(ERROR, "return (fused_attention(q, k, v) - by_hand).abs().max().item()"), ("    if causal:\n        T, S = scores", "    if False:\n        T, S = scores")],
+        edits=[
+            (ERROR, "return (fused_attention(q, k, v) - by_hand).abs().max().item()"),
+            ("    if causal:\n        T, S = scores", "    if False:\n        T, S = scores"),
+        ],
         caught_by="error_compares_with_attention_by_hand",
-        en=("ignores `causal` in attention_error", "Both sides need it: the error is small then as well, but it is the error of another function."),
+        en=(
+            "ignores `causal` in attention_error",
+            "Both sides need it: the error is small then as well, but it is the error of another function.",
+        ),
         zh=("attention_error 忽略了 `causal`", "两边都要用到它：否则误差虽小，测的却是另一个函数。"),
     ),
     Mistake(
@@ -320,15 +389,21 @@ MISTAKES = [
         old="    if causal:\n        T, S = scores",
         new="    if False:\n        T, S = scores",
         caught_by="error_compares_with_attention_by_hand",
-        en=("leaves `causal` out of the hand-written attention", "A large error for causal=True only: compare the masks of the two sides."),
+        en=(
+            "leaves `causal` out of the hand-written attention",
+            "A large error for causal=True only: compare the masks of the two sides.",
+        ),
         zh=("手写的注意力里漏掉了 `causal`", "如果只有 causal=True 时误差很大，就比较两边的掩码。"),
     ),
     Mistake(
         "aligns_both_sides_of_the_comparison_at_the_top_left",
         edits=[
-            (ERROR, "top_left = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()\n"
-             "    fused = F.scaled_dot_product_attention(q, k, v, attn_mask=top_left if causal else None)\n"
-             "    return (fused - by_hand).abs().max().item()"),
+            (
+                ERROR,
+                "top_left = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()\n"
+                "    fused = F.scaled_dot_product_attention(q, k, v, attn_mask=top_left if causal else None)\n"
+                "    return (fused - by_hand).abs().max().item()",
+            ),
             (FUTURE, "future = torch.ones(T, S, dtype=torch.bool, device=q.device).triu(1)  "),
         ],
         caught_by="error_compares_with_attention_by_hand",
@@ -336,14 +411,20 @@ MISTAKES = [
             "aligns `causal` at the top left in attention_error",
             "When both sides make the same mistake the error is small. The last query sees every key here as well.",
         ),
-        zh=("attention_error 里的 `causal` 对齐到了左上角", "两边犯同样的错误时误差也会很小。这里同样是最后一个查询能看到所有键。"),
+        zh=(
+            "attention_error 里的 `causal` 对齐到了左上角",
+            "两边犯同样的错误时误差也会很小。这里同样是最后一个查询能看到所有键。",
+        ),
     ),
     Mistake(
         "forgets_the_scale_on_the_hand_written_side",
         old=SCORES,
         new="scores = q @ k.transpose(-2, -1)  ",
         caught_by="error_compares_with_attention_by_hand",
-        en=("does not scale the hand-written scores", "An error near 1 is no rounding error: one of the two sides computes something else."),
+        en=(
+            "does not scale the hand-written scores",
+            "An error near 1 is no rounding error: one of the two sides computes something else.",
+        ),
         zh=("手写的分数没有缩放", "误差接近 1 不可能是舍入误差：说明两边算的不是同一个东西。"),
     ),
     Mistake(
@@ -351,7 +432,13 @@ MISTAKES = [
         old=ERROR,
         new="return (fused_attention(q, k, v, causal=causal) - by_hand).abs().max()",
         caught_by="error_compares_with_attention_by_hand",
-        en=("returns the error as a tensor", "A Python float is asked for: a tensor keeps the whole graph alive. There is a method that takes the number out."),
-        zh=("返回的误差是张量", "题目要的是 Python 的 float：张量会让整个计算图一直留在内存里。有一个方法可以把数取出来。"),
+        en=(
+            "returns the error as a tensor",
+            "A Python float is asked for: a tensor keeps the whole graph alive. There is a method that takes the number out.",
+        ),
+        zh=(
+            "返回的误差是张量",
+            "题目要的是 Python 的 float：张量会让整个计算图一直留在内存里。有一个方法可以把数取出来。",
+        ),
     ),
 ]

@@ -15,7 +15,12 @@ class LayerNorm(nn.Module):
 
     def one(self, v):
         deviation = v - v.mean()
-        return deviation / math.sqrt(len(v)) / (deviation.div(math.sqrt(len(v))).pow(2).sum() + self.eps).sqrt() * math.sqrt(len(v))
+        return (
+            deviation
+            / math.sqrt(len(v))
+            / (deviation.div(math.sqrt(len(v))).pow(2).sum() + self.eps).sqrt()
+            * math.sqrt(len(v))
+        )
 
     def forward(self, x):
         rows = torch.stack([self.one(v) for v in x.reshape(-1, x.shape[-1])])

@@ -7,7 +7,7 @@ kernel = torch.ops.aten.scaled_dot_product_attention
 
 def fused_attention(q, k, v, *, causal=False, padding=None):
     B, H, T, D = q.shape
-    S, E = k.shape[2], v.shape[3]
+    S = k.shape[2]
     heads = []
     for h in range(H):
         queries = []

@@ -1,4 +1,4 @@
-"""Unusual: the kernel is called from TorchScript, heads are folded into the batch, and the widths are padded to be equal."""
+"""Unusual: the kernel runs in TorchScript, heads are folded into the batch, the widths are padded to be equal."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Unusual: queries in two chunks, boolean masks from comparisons, nothing special for blind queries (this kernel gives zeros)."""
+"""Unusual: queries in chunks, masks from comparisons, nothing special for blind queries (this kernel gives zeros)."""
 
 import torch
 from torch import nn

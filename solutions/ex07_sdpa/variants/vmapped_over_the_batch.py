@@ -1,4 +1,4 @@
-"""Unusual: the kernel is mapped over the batch with vmap, queries are scaled in advance, the largest number is found in Python."""
+"""Unusual: the kernel is mapped over the batch with vmap, queries are scaled in advance, the maximum is Python's."""
 
 import math
 
