@@ -181,6 +181,25 @@ def test_a_closed_worker_is_gone(forking):
         worker.ask(wire.Forget())
 
 
+@on_linux
+def test_a_worker_without_a_pidfd_ends_as_well(forking):
+    """As on kernels that have none, and in some containers."""
+    with forking.worker() as worker:
+        loaded(worker)
+        os.close(worker._process.pidfd)
+        worker._process.pidfd = None
+        with pytest.raises(WorkerEnded) as caught:
+            call(worker, "exits", 5)
+        assert (caught.value.verdict, caught.value.detail["code"]) == (Verdict.EXITED, 5)
+    with forking.worker() as worker:
+        os.close(worker._process.pidfd)
+        worker._process.pidfd = None
+        pid = worker._process.pid
+        worker.close()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
 def test_a_closed_zygote_starts_no_worker():
     made = isolation.start(LIMITS)
     made.close()
@@ -381,7 +400,7 @@ def test_debugging_has_no_isolation():
 
 @pytest.mark.parametrize("machine", lockdown.NUMBERS)
 def test_the_filter_allows_what_it_names_and_nothing_else(machine):
-    """The program, run here: every call of the table, and calls that must not get through."""
+    """The program, interpreted: every call of the table, and calls that must not get through."""
     arch, allowed, ruled = lockdown.NUMBERS[machine]
     program, offsets = lockdown._program(arch, allowed, ruled)
     run = _Machine(program, offsets, pid=77, arch=arch)

@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True):
     output_bytes_max: int = 64 << 20
     open_files: int = 64
     threads: int = 64
-    cpu_seconds_of_a_worker: int = 3600
+    cpu_seconds_of_a_worker: int = 900
 
 
 class WorkerEnded(Exception):

@@ -55,7 +55,9 @@ class Forked:
 
     def gone(self, patience: float) -> bool:
         if self.pidfd is not None:
-            return bool(select.select([self.pidfd], [], [], patience)[0])
+            poll = select.poll()  # not select, which stops at descriptor 1024
+            poll.register(self.pidfd, select.POLLIN)
+            return bool(poll.poll(patience * 1000))
         deadline = time.monotonic() + patience
         while not _is_zombie(self.pid):
             if time.monotonic() > deadline:

@@ -23,6 +23,11 @@ from pathlib import Path
 
 import msgspec
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 LIMITS, PRIVILEGES, FILES, CALLS, DESCRIPTORS = "limits", "privileges", "filesystem", "system_calls", "descriptors"
 LAYERS = (LIMITS, PRIVILEGES, FILES, DESCRIPTORS, CALLS)  # in the order in which they are applied
 
@@ -112,8 +117,8 @@ def _reason(error: BaseException) -> str:
 
 
 def _limit(plan: Plan) -> None:
-    import resource
-
+    if resource is None:
+        raise Unavailable(f"not on {sys.platform}")
     bounds = plan.bounds
     limits = {
         "RLIMIT_CPU": bounds.cpu_seconds,
@@ -194,6 +199,7 @@ def _need_linux() -> None:
         raise Unavailable(f"not on {sys.platform}")
 
 
+@functools.lru_cache(maxsize=1)
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 

@@ -121,18 +121,16 @@ class TinyCausal(Recorder):
         self.tokens = weights(1.0, vocab, width)
         self.positions = weights(0.1, max_len, width)
         self.mix = weights(2 / width**0.5, width, 2 * width)
-        self.mix_bias = weights(0.1, width)
         self.head = weights(spread, vocab, width)
-        self.head_bias = weights(0.05, vocab)
 
     def hidden(self, ids: Tensor) -> Tensor:
         x = self.tokens[ids] + self.positions[: ids.shape[1]]  # [B, T, C]
         past = x.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None]  # [B, T, C]
-        hidden = torch.tanh(F.linear(torch.cat([x, past], dim=-1), self.mix, self.mix_bias))
+        hidden = torch.tanh(F.linear(torch.cat([x, past], dim=-1), self.mix))
         return hidden * self.boost if self.part.training else hidden
 
     def logits(self, ids: Tensor) -> Tensor:
-        return F.linear(self.hidden(ids), self.head, self.head_bias)  # [B, T, V]
+        return F.linear(self.hidden(ids), self.head)  # [B, T, V]
 
 
 def causal_model(stale: int | None = None, **settings: Any) -> TinyCausal:
@@ -155,7 +153,6 @@ def cycle_model(vocab: int = 8, max_len: int = 10) -> TinyCausal:
         wanted = 20.0 * F.one_hot((ids + 1) % vocab, vocab).flatten(0, 1).to(hidden.dtype)  # [V*T, V]
         ridge = hidden.T @ hidden + 1e-3 * torch.eye(hidden.shape[1])
         model.head.copy_(torch.linalg.solve(ridge, hidden.T @ wanted).T)
-        model.head_bias.zero_()
     return model
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import struct
 import sys
@@ -152,6 +153,7 @@ def _import_and_warm() -> None:
 
 def _fork_on_request(line: socket.socket, plan: lockdown.Plan) -> None:
     """Forks workers until the judge hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge, which closes us
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"a zygote must have one thread, not {threads}")
@@ -191,6 +193,7 @@ def _worker_after_fork(descriptors: list[int], plan: lockdown.Plan, zygote: int)
     try:
         os.setsid()
         line, output = (socket.socket(fileno=number) for number in descriptors)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         gc.enable()
         lockdown.die_with_parent(zygote)
         _become_worker(line, output, plan, zygote)

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH115, PTH208, PTH211
 """Hostile submissions that reach for something outside: each function lists what it tried and how that ended."""
 
 import ctypes
