@@ -165,20 +165,24 @@ def failed_report(exercise: Exercise, submission: Submission | Problem, error: s
 def scored(results: Sequence[PropertyResult], shared: Collection[str] = ()) -> tuple[float, float]:
     """Score and maximum, of the properties that were run.
 
-    The points of those named in `shared`, which need a device this machine lacks, are shared out among the others in
-    proportion.
+    The points of those named in `shared`, which need a device this machine lacks, and of those on which the grader
+    itself failed, are shared out among the others in proportion.
     """
-    run = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    unknown = (Verdict.NOT_RUN, Verdict.GRADER_ERROR)
+    run = [result for result in results if result.verdict not in unknown]
     judged = sum(Fraction(result.max_points) for result in run)
     passed = sum(Fraction(result.max_points) for result in run if result.verdict is Verdict.PASSED)
-    extra = sum(Fraction(result.max_points) for result in results if result.name in shared)
+    lost = [result for result in results if result.name in shared or result.verdict is Verdict.GRADER_ERROR]
+    extra = sum(Fraction(result.max_points) for result in lost)
     if not judged:
         return 0.0, 0.0
     return round(float(passed * (judged + extra) / judged), 2), round(float(judged + extra), 2)
 
 
 def overall(results: Sequence[PropertyResult]) -> Verdict:
-    """The first cause: the verdict of the first property that did not pass."""
+    """The first cause: the verdict of the first property that did not pass; an error of the grader's own above all."""
+    if any(result.verdict is Verdict.GRADER_ERROR for result in results):
+        return Verdict.GRADER_ERROR
     return next((result.verdict for result in results if result.verdict not in PASSED_OVER), Verdict.PASSED)
 
 

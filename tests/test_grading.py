@@ -26,15 +26,22 @@ def results(pairs):
 @hypothesis.given(st.lists(st.tuples(verdicts, st.integers(1, 50)), min_size=1))
 def test_only_what_passed_gives_points(pairs):
     score, max_score = scored(results(pairs))
-    judged = [(verdict, points) for verdict, points in pairs if verdict is not Verdict.NOT_RUN]
-    assert score == sum(points for verdict, points in judged if verdict is Verdict.PASSED)
-    assert max_score == sum(points for _, points in judged)
+    passed = sum(points for verdict, points in pairs if verdict is Verdict.PASSED)
+    unknown = sum(points for verdict, points in pairs if verdict in (Verdict.NOT_RUN, Verdict.GRADER_ERROR))
+    assert (score > 0) == (passed > 0)
+    assert (score == max_score) == (passed + unknown == sum(points for _, points in pairs))
 
 
 def test_points_of_a_missing_device_are_shared_out():
     rows = results([(Verdict.PASSED, 45), (Verdict.FAILED, 45), (Verdict.NOT_RUN, 10)])
     assert scored(rows, shared={"p2"}) == (50.0, 100.0)
     assert scored(rows) == (45.0, 90.0)
+
+
+def test_an_error_of_the_grader_costs_no_points():
+    rows = results([(Verdict.PASSED, 45), (Verdict.FAILED, 45), (Verdict.GRADER_ERROR, 10)])
+    assert scored(rows) == (50.0, 100.0)
+    assert overall(rows) is Verdict.GRADER_ERROR
 
 
 def test_points_are_rounded_once():
