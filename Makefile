@@ -15,7 +15,8 @@ demo: setup
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not promises"
+	$(BIN)/python -m pytest -m promises -n auto --dist worksteal
 
 setup: $(VENV)/ready
 

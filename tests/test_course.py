@@ -1,0 +1,78 @@
+"""The course that comes with the program keeps its promises, exercise by exercise."""
+
+import re
+import string
+
+import pytest
+
+from grader.bench import properties_of
+from grader.exercises import Course
+from grader.selftest import selftest
+
+EXERCISES = Course.open().exercises
+each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=[exercise.id for exercise in EXERCISES])
+
+
+@each_exercise
+def test_no_defect_shows_in_its_folders(exercise):
+    assert [str(defect) for defect in exercise.defects()] == []
+
+
+@each_exercise
+def test_it_has_what_every_exercise_has(exercise):
+    assert len(properties_of(exercise)) >= 8
+    assert len(exercise.mistakes()) >= 8
+    assert len(exercise.variants) >= 4
+    assert len(exercise.hints("en")) == 3
+    assert 3 <= len(exercise.quiz("zh")) <= 5
+
+
+@each_exercise
+def test_points_add_to_100(exercise):
+    assert sum(one.points for one in properties_of(exercise)) == 100
+
+
+@each_exercise
+def test_every_property_speaks_both_languages(exercise):
+    for one in properties_of(exercise):
+        assert one.statement, one.name
+        assert exercise.statement(one.name, "zh"), one.name
+        assert exercise.look(one.name, "en"), one.name
+        assert exercise.look(one.name, "zh"), one.name
+
+
+@each_exercise
+def test_no_text_is_left_over_from_a_property_of_old(exercise):
+    assert set(exercise.texts.get("properties", {})) <= {one.name for one in properties_of(exercise)}
+
+
+@each_exercise
+def test_messages_have_the_same_places_in_both_languages(exercise):
+    def places(template):
+        return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+
+    for key, message in exercise.texts.get("messages", {}).items():
+        assert set(message) == {"en", "zh"}, key
+        assert places(message["en"]) == places(message["zh"]), key
+
+
+@each_exercise
+def test_every_mistake_speaks_both_languages(exercise):
+    names = [mistake.name for mistake in exercise.mistakes()]
+    assert len(set(names)) == len(names)
+    for mistake in exercise.mistakes():
+        assert all(mistake.en), mistake.name
+        assert all(mistake.zh), mistake.name
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in mistake.zh[0] + mistake.zh[1]), mistake.name
+
+
+@each_exercise
+def test_every_variant_says_what_is_unusual(exercise):
+    for name, source in exercise.variants.items():
+        assert re.match(r'"""\S', source), name
+
+
+@pytest.mark.promises
+@each_exercise
+def test_its_promises_hold(exercise):
+    assert list(selftest(exercise).broken()) == []
