@@ -30,7 +30,9 @@ class Process(Protocol):
 
 
 class Owner(Protocol):
-    """The zygote, as its children's keeper."""
+    """The zygote, as its children's keeper. Another `process` is another zygote, started after one that was killed."""
+
+    process: subprocess.Popen[bytes] | None
 
     def alive(self) -> bool: ...
 
@@ -42,6 +44,7 @@ class Forked:
 
     def __init__(self, owner: Owner, pid: int, pidfd: int | None) -> None:
         self.owner, self.pid, self.pidfd = owner, pid, pidfd
+        self._parent = owner.process
         self._ended: zygote.Ended | None = None
 
     def kill(self) -> None:
@@ -50,7 +53,7 @@ class Forked:
         with contextlib.suppress(ProcessLookupError):
             if self.pidfd is not None:
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-            elif self.owner.alive():
+            elif self._parent is self.owner.process and self.owner.alive():
                 os.kill(self.pid, signal.SIGKILL)
 
     def gone(self, patience: float) -> bool:
@@ -131,7 +134,13 @@ def _environment() -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
         "LANG": "C.UTF-8",
+        zygote.LIBRARIES: os.pathsep.join(_libraries()),
     }
+
+
+def _libraries() -> list[str]:
+    """Where this process finds installed packages: a user's own folder and PYTHONPATH included."""
+    return [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
 
 
 class Clock:

@@ -63,7 +63,7 @@ class Zygote:
         self.without = list(without)
         self._setup = zygote.Setup(bounds, [str(Path(path).resolve()) for path in hidden], self.without)
         self._lock = threading.RLock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._errors: Any = None
         self._spare: _Fresh | None = None
@@ -94,7 +94,7 @@ class Zygote:
 
     def alive(self) -> bool:
         """Whether the zygote's process runs."""
-        return self._process is not None and self._process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def reap(self, pid: int) -> zygote.Ended:
         """How a worker ended; unknown where the zygote itself is gone."""
@@ -128,7 +128,7 @@ class Zygote:
         ours, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         with theirs:
-            self._process = python(["zygote"], [theirs], self._errors)
+            self.process = python(["zygote"], [theirs], self._errors)
         self._line = ours
         self._ready = False
         zygote.send(ours, self._setup)
@@ -137,10 +137,10 @@ class Zygote:
         if self._line is not None:
             self._line.close()
             self._line = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
             self._errors.close()
 
     def _await_ready(self) -> None:

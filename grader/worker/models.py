@@ -201,6 +201,15 @@ def sequential(modules: list[nn.Module]) -> nn.Module:
     return nn.Sequential(*modules)
 
 
+def replaced(module: nn.Module, kind: str, by: str, **settings: Any) -> nn.Module:
+    """The module itself, in which every part of class `kind` has become another layer of `torch.nn`."""
+    for parent in module.modules():
+        for name, part in parent.named_children():
+            if type(part).__name__ == kind:
+                setattr(parent, name, getattr(nn, by)(**settings))
+    return module
+
+
 def tree(
     parameters: dict[str, list[int]], frozen: list[str], tied: dict[str, str], buffers: dict[str, list[int]]
 ) -> nn.Module:
@@ -234,5 +243,6 @@ MAKERS: dict[str, Callable[..., object]] = {
     "generator": generator,
     "identity": nn.Identity,
     "sequential": sequential,
+    "replaced": replaced,
     "tree": tree,
 }

@@ -19,9 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-if __name__ == "__main__":  # nothing is on the path but Python's own and site-packages
-    _ROOT = str(Path(__file__).resolve().parents[2])
-    sys.path.insert(0, _ROOT)
+LIBRARIES = "GRADER_LIBRARIES"  # the judge's folders of installed packages, in the environment
+
+if __name__ == "__main__":  # nothing is on the path but Python's own and its site-packages
+    sys.path.extend(path for path in os.environ.get(LIBRARIES, "").split(os.pathsep) if path not in ("", *sys.path))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import msgspec
 

@@ -87,7 +87,7 @@ def _state(folder):
 
 def _children(zygote):
     """Processes whose parent is the zygote."""
-    parent = str(zygote._process.pid)
+    parent = str(zygote.process.pid)
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -284,8 +284,8 @@ def test_a_submission_named_like_a_library_is_its_own(zygote):
 
 def test_a_killed_zygote_is_started_again(folder):
     with isolation.start(LIMITS, hidden=[folder]) as made, made.worker() as worker:
-        os.kill(made._process.pid, signal.SIGKILL)
-        made._process.wait()
+        os.kill(made.process.pid, signal.SIGKILL)
+        made.process.wait()
         with pytest.raises(WorkerEnded) as caught:
             worker.ask(wire.Forget())
         assert caught.value.verdict is Verdict.GRADER_ERROR
@@ -300,7 +300,7 @@ def test_nothing_survives_a_killed_judge(tmp_path):
         "zygote = isolation.start()\nworker = zygote.worker()\n"
         "worker.ask(wire.Load({'x.py': 'import threading\\ndef spin():\\n    while True: pass\\n"
         "threading.Thread(target=spin, daemon=True).start()'}, 'x.py'))\n"
-        "print(zygote._process.pid, worker._process.pid, flush=True)\ntime.sleep(60)\n"
+        "print(zygote.process.pid, worker._process.pid, flush=True)\ntime.sleep(60)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(GRADER.parent), "OMP_NUM_THREADS": "1"}
     judge = subprocess.Popen(
