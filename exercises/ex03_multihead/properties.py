@@ -24,7 +24,8 @@ from grader.properties import (
 )
 
 ANY_H = {"H": (2, 4)}
-LONG = {"T": (5, 21)}  # long enough that a window over the nearest positions shows
+ALL_VALUES = ["head_owns_its_channels", "merged_heads_stand_side_by_side", "value"]
+LONG = {"T": (2, 21)}  # long enough that a window over the nearest positions shows
 
 
 @prop(points=5, sizes=ANY_H)
@@ -171,7 +172,7 @@ def order_of_positions_is_kept(multi_head_attention, qkv: Float["B T 3*H*D"], nu
     unchanged(after, before[:, order], what="multi_head_attention(qkv, H)")
 
 
-@prop(points=8, sizes=ANY_H)
+@prop(points=8, needs=ALL_VALUES, sizes=ANY_H)
 def gradients_are_right(
     split_heads,
     merge_heads,
@@ -206,7 +207,7 @@ def uneven_heads_are_refused(
     raises(multi_head_attention, qkv[..., : 3 * width].contiguous(), number, error=ValueError, mentions=named)
 
 
-@prop(points=4)
+@prop(points=4, needs=ALL_VALUES)
 def any_sizes(
     split_heads,
     merge_heads,
@@ -236,7 +237,7 @@ def any_sizes(
     equal(mine, exact, what="multi_head_attention(qkv, H)")
 
 
-@prop(points=3, sizes=ANY_H)
+@prop(points=3, needs=ALL_VALUES, sizes=ANY_H)
 def any_tensor_is_an_input(
     split_heads,
     merge_heads,
@@ -287,7 +288,7 @@ def inputs_stay_as_they_were(
     inputs_unchanged(multi_head_attention, qkv.to(kind), number)
 
 
-@prop(points=2, sizes=ANY_H)
+@prop(points=2, needs=ALL_VALUES, sizes=ANY_H)
 def dtype_is_kept(
     split_heads,
     merge_heads,

@@ -605,7 +605,7 @@ MISTAKES = [
         "uses_the_first_rows_keys_for_all",
         old=SCORES,
         new="    scores = attention_scores(q, k[:1] if k.dim() > 2 else k)\n",
-        caught_by="leading_axes_are_free",
+        caught_by="value",
         en=(
             "compares every batch row with the keys of the first row",
             "Every example has its own keys. A batch of one hides this: test with at least two different rows.",
