@@ -25,9 +25,9 @@ if __name__ == "__main__":  # nothing is on the path but Python's own and its si
     sys.path.extend(path for path in os.environ.get(LIBRARIES, "").split(os.pathsep) if path not in ("", *sys.path))
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import msgspec
+import msgspec  # noqa: E402 - the path above comes first
 
-from grader.worker import lockdown
+from grader.worker import lockdown  # noqa: E402
 
 _SIZE = struct.Struct("<I")
 LINE, OUTPUT = 3, 1  # descriptors in a worker
