@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -83,20 +84,38 @@ def find(
     The models have the same parameters and differ in what the text leaves open, such as the activation. `inputs`
     is what they are called with. Parameters whose names are `fixed`, where theirs has them, are taken at their word.
     """
-    ours = shapes(models[0])
-    for layout in _candidates(shapes(theirs, tuple(ours)), ours, theirs.parameters()):
-        weights = given_weights(models[0], seed)
-        if theirs.write(layout.theirs_from(weights)) is None:
-            got = theirs(*inputs)
-            for model in models:
-                model.write(weights)
-                if close(got, model(*inputs)):
-                    return layout, model
+    likely = nearest(theirs, models, inputs, seed)
+    if likely is not None and likely[2]:
+        return likely[:2]
     for attempt, model in itertools.product(range(ATTEMPTS), models):
         found = by_behaviour(theirs, model, inputs, fixed=fixed, seed=seed + attempt)
         if found is not None:
             return found, model
     return None
+
+
+def nearest(
+    theirs: Module, models: Sequence[Module], inputs: Sequence[Any], seed: int = 0
+) -> tuple[Layout, Module, bool] | None:
+    """Of the layouts that names and shapes suggest and our `models`, the closest pair; and whether it agrees."""
+    tried: list[tuple[float, Layout, Module, bool]] = []
+    for layout in _candidates(shapes(theirs, tuple(shapes(models[0]))), shapes(models[0]), theirs.parameters()):
+        if theirs.write(layout.theirs_from(given_weights(models[0], seed))) is None:
+            own = layout.ours_from({name: entry.value for name, entry in theirs.parameters().items()})
+            got = theirs(*inputs)
+            for model in models:
+                model.write(own)
+                want = model(*inputs)
+                tried.append((_distance(got, want), layout, model, close(got, want)))
+                if tried[-1][-1]:
+                    return tried[-1][1:]
+    return min(tried, key=lambda one: one[0])[1:] if tried else None
+
+
+def _distance(got: Any, want: Tensor) -> float:
+    if not isinstance(got, Tensor) or got.shape != want.shape:
+        return math.inf
+    return float((got.double() - want.double()).abs().max().nan_to_num(nan=math.inf))
 
 
 def any_weights(module: Module, seed: int) -> dict[str, Tensor]:
@@ -112,9 +131,7 @@ def any_weights(module: Module, seed: int) -> dict[str, Tensor]:
 
 def close(got: Any, want: Tensor) -> bool:
     """Whether an answer is the wanted one, up to the noise of float32."""
-    if not isinstance(got, Tensor) or got.shape != want.shape or not bool(torch.isfinite(got).all()):
-        return False
-    return float((got.double() - want.double()).abs().max()) <= AGREE * (1 + float(want.abs().max()))
+    return _distance(got, want) <= AGREE * (1 + float(want.abs().max()))
 
 
 # ---- by names, by shapes

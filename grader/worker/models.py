@@ -201,11 +201,11 @@ def sequential(modules: list[nn.Module]) -> nn.Module:
     return nn.Sequential(*modules)
 
 
-def replaced(module: nn.Module, kind: str, by: str, **settings: Any) -> nn.Module:
-    """The module itself, in which every part of class `kind` has become another layer of `torch.nn`."""
+def replaced(module: nn.Module, old: str, by: str, **settings: Any) -> nn.Module:
+    """The module itself, in which every part of class `old` has become another layer of `torch.nn`."""
     for parent in module.modules():
         for name, part in parent.named_children():
-            if type(part).__name__ == kind:
+            if type(part).__name__ == old:
                 setattr(parent, name, getattr(nn, by)(**settings))
     return module
 
