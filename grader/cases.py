@@ -264,7 +264,7 @@ def smallest_failure(
     search: every failure seen is kept here, whatever Hypothesis makes of it.
     """
     found = [known]
-    if not quantifier.variables:
+    if not quantifier.letters:  # nothing in it has a size
         return known
     asked = iter(range(budget))
 

@@ -574,8 +574,7 @@ MISTAKES = [
     Mistake(
         "trains_on_its_own_data",
         old="    losses = []\n",
-        new="    losses = []\n    data = (torch.arange(8)[:, None] + torch.arange(data.shape[1])) % 8\n"
-        "    data = data.clamp(max=5) if sum(1 for _ in model.parameters()) == 0 else data\n",
+        new="    losses = []\n    data = (torch.arange(8)[:, None] + torch.arange(data.shape[1])) % 8\n",
         caught_by="training_learns_to_alternate",
         en=(
             "trains on data of its own instead of the data it was given",
@@ -625,8 +624,7 @@ MISTAKES = [
         "starts_the_model_anew",
         old="    losses = []\n",
         new="    losses = []\n    with torch.no_grad():\n        for parameter in model.parameters():\n"
-        "            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))\n"
-        "    before = None\n",
+        "            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=generator))\n",
         caught_by="training_reports_its_own_losses",
         en=(
             "initialises the model again before it trains",
