@@ -280,9 +280,7 @@ def _roots() -> Iterator[Path]:
     libraries |= {Path(path) for path in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")) if path}
     libraries |= {Path(path) for path in site.getsitepackages()}
     libraries |= {Path(path) for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
-    libraries |= {
-        Path(name) for name in ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/nix/store")
-    }
+    libraries |= {Path(name) for name in ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store")}
     libraries |= {Path(name) for name in ("/etc/ld.so.cache", "/dev/null", "/dev/urandom", "/proc/cpuinfo")}
     libraries |= {Path("/sys/devices/system/cpu"), Path("/usr/share/zoneinfo")}
     yield from sorted({path.resolve() for path in libraries if path.exists()})

@@ -24,10 +24,11 @@ import torch
 from torch import nn
 
 from grader import wire
-from grader.worker import models
+from grader.worker import dynamo, models
 from grader.worker.kernel import watching_kernel
 from grader.worker.observe import Observation
 
+dynamo.defer()
 CONTAINERS = (list, tuple)
 TEXT_MAX = 1 << 20  # characters of a string in an answer
 ITEMS_MAX = 100_000  # items of all lists and dicts of an answer
