@@ -1,7 +1,7 @@
 """A path -> Submission, or a Problem that says what was expected, what was found and what to do.
 
 A submission is one file, the *main* one, and every other Python file beside and below it (helper modules). Nothing
-is imported or run here: files are opened without following links or blocking, read, decoded and parsed.
+is imported or run here: files are read (grader/files.py), decoded and parsed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import codecs
 import difflib
 import io
 import itertools
-import os
 import re
-import stat
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
@@ -21,16 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unicodedata import east_asian_width
 
-from grader import messages
+from grader import messages, notebooks
 from grader.exercises import Course, CourseError, Exercise, defined_names
+from grader.files import MOST_ENTRIES, Disk, Entry, Files, Kind, Refused, join, not_regular, readable
 from grader.results import Location, Verdict
 
 FILE_BYTES = 1_000_000  # one Python file
+NOTEBOOK_BYTES = 20_000_000  # with the pictures in it
 ALL_BYTES = 4_000_000  # a submission with its helper modules
 MOST_FILES = 100
 DEEPEST = 4  # folders below the main file's
-MOST_ENTRIES = 5_000  # names looked at in one folder, and in all of them together
-SKIPPED_FOLDERS = {"__MACOSX", "__pycache__", "site-packages", "node_modules", "venv"}
 
 
 @dataclass(frozen=True)
@@ -75,143 +73,161 @@ class Problem:
         return messages.text(self.key, lang, **self.params)
 
 
-class _Found(Exception):
-    """Carries a Problem's parts out of the step that met it."""
-
-    def __init__(self, key: str, verdict: Verdict = Verdict.MISSING, /, **params: object) -> None:
-        super().__init__(key)
-        self.key, self.verdict, self.params = key, verdict, params
-        self.location: Location | None = None
-
-
 def read_submission(
     exercise: Exercise, path: Path, course: Course | None = None, label: str | None = None
 ) -> Submission | Problem:
     """The submission of `exercise` at `path`, a file or a folder. `course` is asked whose file a wrong one is."""
+    disk = Disk(path)
+    try:
+        kind = disk.kind("")
+        if kind is None:
+            raise _not_there(exercise, path)
+        if kind is not Kind.FILE and kind is not Kind.FOLDER:
+            raise not_regular(kind, disk.shown(""))
+    except Refused as refused:
+        return _problem(refused, disk, label)
+    if kind is Kind.FILE:
+        return find_submission(exercise, Disk(path.parent), course, label, main=path.name)
+    return find_submission(exercise, disk, course, label)
+
+
+def find_submission(
+    exercise: Exercise,
+    files: Files,
+    course: Course | None = None,
+    label: str | None = None,
+    *,
+    main: str | None = None,
+    thorough: bool = False,
+) -> Submission | Problem:
+    """The submission of `exercise` among `files`; `main` is its main file where that is known.
+
+    `thorough` also looks into all folders and archives, and at notebooks.
+    """
     others = tuple(other for other in (course.exercises if course else ()) if other.slug != exercise.slug)
     try:
-        main, notes = locate(exercise, path, others)
-        source, more = read_python(main)
-        tree = parse(source, main.name)
-        check_owner(exercise, tree, main.name, others)
-        files, left_out = helpers(main, source, tree)
+        path, notes = (main, []) if main is not None else locate(exercise, files, others, thorough)
+        source, more = read_code(files, path)
+        name = readable(_name(path))
+        tree = parse(source, name)
+        check_owner(exercise, tree, name, others)
+        module = name if name.endswith(".py") else f"{_stem(name)}.py"
+        beside, left_out = helpers(files, path, source, tree)
         return Submission(
-            label=label or _shown(main),
-            path=main,
-            main=main.name,
-            files={main.name: source, **files},
+            label=label or files.shown(path),
+            path=Path(files.shown(path)),
+            main=module,
+            files={module: source, **beside},
             notes=(*notes, *more, *left_out),
         )
-    except _Found as found:
-        return Problem(label or _shown(path), path, found.verdict, found.key, found.params, found.location)
+    except Refused as refused:
+        return _problem(refused, files, label, main or "")
 
 
-def _shown(path: Path) -> str:
-    """The path as a person would type it here; a folder's own name for `.`."""
-    try:
-        relative = path.absolute().relative_to(Path.cwd())
-        return relative.as_posix() if relative.name else path.absolute().name or "/"
-    except (ValueError, OSError):
-        return path.as_posix()
+def _problem(refused: Refused, files: Files, label: str | None, path: str = "") -> Problem:
+    shown = files.shown(path)
+    return Problem(label or shown, Path(shown), refused.verdict, refused.key, refused.params, refused.location)
 
 
 # ---- which file
 
 
-def locate(exercise: Exercise, path: Path, others: Iterable[Exercise]) -> tuple[Path, list[Note]]:
+def locate(
+    exercise: Exercise, files: Files, others: Iterable[Exercise], thorough: bool = False
+) -> tuple[str, list[Note]]:
     """The main file. A file in the right place under nearly the right name is taken, with a note."""
-    mode = _mode(path)
-    if mode is None:
-        raise _not_there(exercise, path)
-    if stat.S_ISREG(mode):
-        return path, []
-    if not stat.S_ISDIR(mode):
-        raise _not_regular(path, mode)
-    folder = _only_folder(path)
-    for place in _places(exercise, folder):
-        candidate = place / exercise.module
-        mode = _mode(candidate)
-        if mode is not None:
-            if stat.S_ISDIR(mode):
-                raise _Found("submission.folder_in_place", file=_shown(candidate), module=exercise.module)
+    folder = _only_folder(files)
+    places = _places(exercise, files, folder)
+    for place in places:
+        candidate = join(place, exercise.module)
+        kind = files.kind(candidate)
+        if kind is not None:
+            if kind is Kind.FOLDER:
+                raise Refused("submission.folder_in_place", file=files.shown(candidate), module=exercise.module)
             return candidate, []
-    found = [file for place in _places(exercise, folder) for file in _python_files(place, deepest=0)]
-    renamed = [file for file in found if _means(exercise, file.stem)] or _by_names(exercise, found, others)
-    if len(renamed) == 1:
-        return renamed[0], [Note("submission.renamed", {"found": renamed[0].name, "module": exercise.module})]
-    if renamed:
-        names = ", ".join(sorted(file.name for file in renamed)[:5])
-        raise _Found("submission.several", found=names, module=exercise.module)
-    raise _nothing_found(exercise, folder, found)
+    found = [path for place in places for path in _walk(files, place, deepest=0)]
+    near = _meant(exercise, files, found, others)
+    if not near and thorough:
+        found = list(_walk(files, folder, DEEPEST, archives=True))
+        near = _nearest(exercise, found) or _meant(exercise, files, found, others)
+        near = near or _meant(exercise, files, _walk(files, folder, DEEPEST, ".ipynb", archives=True), others)
+    if len(near) == 1:
+        same = _name(near[0]) == exercise.module
+        return near[0], [] if same else [_renamed(exercise, _name(near[0]))]
+    if near:
+        names = ", ".join(sorted(readable(path if thorough else _name(path)) for path in near)[:5])
+        raise Refused("submission.several", found=names, module=exercise.module)
+    raise _nothing_found(exercise, files, folder, found)
 
 
-def _mode(path: Path) -> int | None:
-    """What kind of file it is, links not followed; None where there is none."""
-    try:
-        return os.lstat(path).st_mode
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise _Found("submission.unreadable", file=_shown(path), error=_reason(error)) from None
+def _renamed(exercise: Exercise, name: str) -> Note:
+    return Note("submission.renamed", {"found": readable(name), "module": exercise.module})
 
 
-def _places(exercise: Exercise, folder: Path) -> list[Path]:
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _stem(path: str) -> str:
+    return _name(path).rpartition(".")[0]
+
+
+def _places(exercise: Exercise, files: Files, folder: str) -> list[str]:
     """Folders in which the main file may stand, the nearest first."""
-    below = (folder, folder / exercise.slug, folder / "exercises" / exercise.slug, folder / "exercises")
-    return [place for place in below if (mode := _mode(place)) is not None and stat.S_ISDIR(mode)]
+    below = ("", exercise.slug, f"exercises/{exercise.slug}", "exercises")
+    places = [folder, *(join(folder, place) for place in below[1:])]
+    return [place for place in places if files.kind(place) in (Kind.FOLDER, Kind.ARCHIVE)]
 
 
-def _only_folder(folder: Path) -> Path:
+def _only_folder(files: Files) -> str:
     """Goes down through folders that hold nothing but one folder, as an unpacked archive has them."""
-    for _ in range(3):
-        entries = _entries(folder)
-        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-        if len(folders) != 1 or len(entries) != 1 or folders[0].name.endswith(".py"):
+    folder = ""
+    for _ in range(4):
+        entries = files.entries(folder)
+        if len(entries) != 1 or entries[0].kind not in (Kind.FOLDER, Kind.ARCHIVE) or entries[0].name.endswith(".py"):
             break
-        folder = Path(folders[0].path)
+        folder = join(folder, entries[0].name)
     return folder
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What a folder holds, sorted, without hidden files, `__MACOSX`, virtual environments and the like."""
-    kept: list[os.DirEntry[str]] = []
-    try:
-        with os.scandir(folder) as entries:
-            for looked_at, entry in enumerate(entries):
-                if looked_at >= MOST_ENTRIES:
-                    break
-                if not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
-                    kept.append(entry)
-    except OSError as error:
-        raise _Found("submission.unreadable", file=_shown(folder), error=_reason(error)) from None
-    return sorted(kept, key=lambda entry: entry.name)
-
-
-def _python_files(folder: Path, deepest: int) -> Iterator[Path]:
-    """Regular `.py` files of a folder and of `deepest` levels below it, the nearest first; links are not followed."""
+def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", archives: bool = False) -> Iterator[str]:
+    """Regular files of a folder and of `deepest` levels below it, the nearest first; links are not followed."""
+    inside = (Kind.FOLDER, Kind.ARCHIVE) if archives else (Kind.FOLDER,)
     level, looked_at = [folder], 0
     for depth in range(deepest + 1):
-        below: list[Path] = []
+        below: list[str] = []
         for place in level:
-            entries = _entries(place) if depth == 0 else _entries_or_none(place)
+            entries = files.entries(place) if depth == 0 else _entries_or_none(files, place)
             looked_at += len(entries)
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(Path(entry.path))
-                elif entry.name.endswith(".py") and entry.is_file(follow_symlinks=False):
-                    yield Path(entry.path)
+                if entry.kind in inside:
+                    below.append(join(place, entry.name))
+                elif entry.name.endswith(suffix) and entry.kind is Kind.FILE:
+                    yield join(place, entry.name)
             if looked_at > MOST_ENTRIES:
                 return
         level = below
 
 
-def _entries_or_none(folder: Path) -> list[os.DirEntry[str]]:
-    """As `_entries`; nothing for a virtual environment or a folder that cannot be read."""
+def _entries_or_none(files: Files, folder: str) -> list[Entry]:
+    """What a folder holds; nothing for a virtual environment or a folder that cannot be read."""
     try:
-        entries = _entries(folder)
-    except _Found:
+        entries = files.entries(folder)
+    except Refused:
         return []
     return [] if any(entry.name == "pyvenv.cfg" for entry in entries) else entries
+
+
+def _nearest(exercise: Exercise, found: Iterable[str]) -> list[str]:
+    """The files that have the right name and stand in the fewest folders."""
+    exact = [path for path in found if _name(path) == exercise.module]
+    return [path for path in exact if path.count("/") == exact[0].count("/")]
+
+
+def _meant(exercise: Exercise, files: Files, found: Iterable[str], others: Iterable[Exercise]) -> list[str]:
+    """The files that are meant for this exercise by their name, else by what they define."""
+    found = list(found)
+    return [path for path in found if _means(exercise, _stem(path))] or _by_names(exercise, files, found, others)
 
 
 def _means(exercise: Exercise, stem: str) -> bool:
@@ -226,84 +242,69 @@ def _means(exercise: Exercise, stem: str) -> bool:
     return rest in name or difflib.SequenceMatcher(None, name, exercise.slug).ratio() > 0.85
 
 
-def _by_names(exercise: Exercise, files: Iterable[Path], others: Iterable[Exercise]) -> list[Path]:
-    """Files that define most of what this exercise asks for, whatever they are called."""
+def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: Iterable[Exercise]) -> list[str]:
+    """Files that define most of what this exercise asks for, whatever they are called.
+
+    A notebook may hold several exercises: it counts for each of which it defines most.
+    """
     every = [exercise, *others]
     kept = []
-    for file in itertools.islice(files, MOST_FILES):
+    for path in itertools.islice(found, MOST_FILES):
         try:
-            if whose(parse(read_python(file)[0], file.name), every) == exercise:
-                kept.append(file)
-        except _Found:
+            tree = parse(read_code(files, path)[0], _name(path))
+        except Refused:
             continue
+        shared = path.endswith(".ipynb") and _share(exercise, set(defined_names(tree))) > 0.5
+        if shared or whose(tree, every) == exercise:
+            kept.append(path)
     return kept
 
 
-def _not_there(exercise: Exercise, path: Path) -> _Found:
-    parent = path.parent if _mode(path.parent) is not None else None
-    names = [entry.name for entry in _entries(parent)] if parent and parent.is_dir() else []
+def _not_there(exercise: Exercise, path: Path) -> Refused:
+    beside = Disk(path.parent)
+    names = [entry.name for entry in beside.entries("")] if beside.kind("") is Kind.FOLDER else []
     close = difflib.get_close_matches(path.name, names, n=1) or [name for name in names if name == exercise.module]
+    shown = Disk(path).shown("")
     if close:
-        return _Found("submission.no_path_meant", path=_shown(path), meant=_shown(path.parent / close[0]))
-    return _Found("submission.no_path", path=_shown(path))
+        return Refused("submission.no_path_meant", path=shown, meant=beside.shown(close[0]))
+    return Refused("submission.no_path", path=shown)
 
 
-def _nothing_found(exercise: Exercise, folder: Path, found: list[Path]) -> _Found:
-    names = sorted({file.name for file in found} or {entry.name for entry in _entries(folder)})
-    where = {"module": exercise.module, "folder": _shown(folder)}
+def _nothing_found(exercise: Exercise, files: Files, folder: str, found: list[str]) -> Refused:
+    entries = files.entries(folder)
+    names = sorted({readable(_name(path)) for path in found} or {readable(entry.name) for entry in entries})
+    where = {"module": exercise.module, "folder": files.shown(folder)}
     notebooks = [name for name in names if name.endswith(".ipynb")]
     if notebooks and not found:
-        return _Found("submission.only_notebook", notebook=notebooks[0], **where)
-    links = [entry.name for entry in _entries(folder) if entry.is_symlink()]
-    if exercise.module in links:
-        return _not_regular(folder / exercise.module, stat.S_IFLNK)
+        return Refused("submission.only_notebook", notebook=notebooks[0], **where)
     if not names:
-        return _Found("submission.empty_folder", **where)
+        return Refused("submission.empty_folder", **where)
     listed = ", ".join(names[:5]) + (f", ... ({len(names)})" if len(names) > 5 else "")
     close = difflib.get_close_matches(exercise.module, names, n=1, cutoff=0.7)
     if close:
-        return _Found("submission.not_found_meant", found=listed, meant=close[0], **where)
-    return _Found("submission.not_found", found=listed, **where)
-
-
-def _not_regular(path: Path, mode: int) -> _Found:
-    kinds = {stat.S_IFLNK: "link", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
-    return _Found(f"submission.is_{kinds.get(stat.S_IFMT(mode), 'device')}", file=_shown(path))
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+        return Refused("submission.not_found_meant", found=listed, meant=close[0], **where)
+    return Refused("submission.not_found", found=listed, **where)
 
 
 # ---- its text
 
 
-def read_python(path: Path) -> tuple[str, list[Note]]:
+def read_code(files: Files, path: str) -> tuple[str, list[Note]]:
+    """The text of a Python file, or the code of a notebook, with "\\n" line ends."""
+    if not path.endswith(".ipynb"):
+        return read_python(files, path)
+    code = notebooks.code(files.read(path, NOTEBOOK_BYTES), readable(_name(path)))
+    return code, [Note("submission.from_notebook", {"notebook": readable(_name(path))})]
+
+
+def read_python(files: Files, path: str) -> tuple[str, list[Note]]:
     """The text of a Python file with "\\n" line ends. Never follows a link and never blocks."""
-    data = _read_regular(path)
-    text, notes = decode(data, path.name)
+    name = readable(_name(path))
+    text, notes = decode(files.read(path, FILE_BYTES), name)
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise _Found("submission.nul_bytes", Verdict.SYNTAX_ERROR, file=path.name, line=line)
+        raise Refused("submission.nul_bytes", Verdict.SYNTAX_ERROR, file=name, line=line)
     return text.replace("\r\n", "\n").replace("\r", "\n"), notes
-
-
-def _read_regular(path: Path) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    mode = _mode(path)
-    if mode is not None and not stat.S_ISREG(mode):
-        raise _not_regular(path, mode)
-    try:
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        raise _Found("submission.unreadable", file=_shown(path), error=_reason(error)) from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise _not_regular(path, found.st_mode)
-        if found.st_size > FILE_BYTES:
-            raise _Found("submission.too_large", file=path.name, size=found.st_size, most=FILE_BYTES)
-        return file.read(FILE_BYTES + 1)[:FILE_BYTES]
 
 
 MARKS = (  # the longer ones first: UTF-32's little-endian mark begins like UTF-16's
@@ -322,11 +323,11 @@ def decode(data: bytes, name: str) -> tuple[str, list[Note]]:
             try:
                 text = data.decode(encoding)
             except UnicodeDecodeError:
-                raise _Found("submission.not_text", Verdict.SYNTAX_ERROR, file=name, kind=encoding.upper()) from None
+                raise Refused("submission.not_text", Verdict.SYNTAX_ERROR, file=name, kind=encoding.upper()) from None
             return text, [Note("submission.saved_as", {"file": name, "encoding": encoding.upper()})]
     kind = _other_kind(data)
     if kind:
-        raise _Found("submission.not_text", Verdict.SYNTAX_ERROR, file=name, kind=kind)
+        raise Refused("submission.not_text", Verdict.SYNTAX_ERROR, file=name, kind=kind)
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         known = DECLARABLE.match(codecs.lookup(encoding).name)
@@ -357,7 +358,7 @@ def _guessed(data: bytes, name: str) -> tuple[str, list[Note]]:
             shown = "GBK" if encoding == "gb18030" else "Latin-1"
             return text, [Note("submission.saved_as", {"file": name, "encoding": shown})]
     line = next((n for n, row in enumerate(data.split(b"\n"), start=1) if not row.isascii()), 1)
-    raise _Found("submission.encoding", Verdict.SYNTAX_ERROR, file=name, line=line)
+    raise Refused("submission.encoding", Verdict.SYNTAX_ERROR, file=name, line=line)
 
 
 def _code_is_ascii(text: str) -> bool:
@@ -376,7 +377,7 @@ def _code_is_ascii(text: str) -> bool:
 def parse(source: str, name: str) -> ast.Module:
     """The file's syntax tree. Refuses an empty file and one that Python cannot read, with the line and a caret."""
     if not source.strip("\ufeff \t\n\f"):
-        raise _Found("submission.empty_file", file=name)
+        raise Refused("submission.empty_file", file=name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -384,22 +385,22 @@ def parse(source: str, name: str) -> ast.Module:
     except SyntaxError as error:
         raise _syntax(error, source, name) from None
     except (RecursionError, MemoryError):
-        raise _Found("submission.nested", Verdict.SYNTAX_ERROR, file=name) from None
+        raise Refused("submission.nested", Verdict.SYNTAX_ERROR, file=name) from None
     except ValueError as error:
-        raise _Found("submission.cannot_parse", Verdict.SYNTAX_ERROR, file=name, error=str(error)) from None
+        raise Refused("submission.cannot_parse", Verdict.SYNTAX_ERROR, file=name, error=str(error)) from None
     if not tree.body:
-        raise _Found("submission.only_comments", file=name)
+        raise Refused("submission.only_comments", file=name)
     return tree
 
 
-def _syntax(error: SyntaxError, source: str, name: str) -> _Found:
+def _syntax(error: SyntaxError, source: str, name: str) -> Refused:
     lines = source.split("\n")
     line = min(max(error.lineno or 1, 1), len(lines))
     column = max(error.offset or 1, 1)
     start = max(0, column - 40)
     shown = lines[line - 1][start : start + 60].replace("\t", " ")
     caret = "".join("  " if east_asian_width(letter) in "WF" else " " for letter in shown[: column - 1 - start]) + "^"
-    found = _Found(
+    found = Refused(
         "submission.syntax", Verdict.SYNTAX_ERROR, file=name, line=line, reason=error.msg, shown=shown, caret=caret
     )
     first = max(1, line - 2)
@@ -414,7 +415,7 @@ def check_owner(exercise: Exercise, tree: ast.Module, name: str, others: Iterabl
         return
     other = whose(tree, others)
     if other is not None:
-        raise _Found("submission.other_exercise", file=name, other=other.slug, slug=exercise.slug)
+        raise Refused("submission.other_exercise", file=name, other=other.slug, slug=exercise.slug)
 
 
 def whose(tree: ast.Module, exercises: Iterable[Exercise]) -> Exercise | None:
@@ -452,30 +453,29 @@ def _bound(tree: ast.Module) -> set[str]:
 # ---- helper modules
 
 
-def helpers(main: Path, source: str, tree: ast.Module) -> tuple[dict[str, str], list[Note]]:
+def helpers(files: Files, main: str, source: str, tree: ast.Module) -> tuple[dict[str, str], list[Note]]:
     """The other Python files beside and below the main one; those it imports come first where there are too many."""
-    root = main.parent
+    root = main.rpartition("/")[0]
     wanted = _imported(tree)
-    candidates = [file for file in _python_files(root, DEEPEST) if file != main]
-    candidates.sort(key=lambda file: (not wanted & set(file.relative_to(root).with_suffix("").parts), str(file)))
-    files: dict[str, str] = {}
+    below = [path.removeprefix(f"{root}/") if root else path for path in _walk(files, root, DEEPEST) if path != main]
+    below.sort(key=lambda path: (not wanted & set(path.removesuffix(".py").split("/")), path))
+    found: dict[str, str] = {}
     left_out: list[str] = []
     size = len(source)
-    for file in candidates:
-        relative = file.relative_to(root).as_posix()
-        if len(files) >= MOST_FILES or size >= ALL_BYTES:
-            left_out.append(relative)
+    for path in below:
+        if len(found) >= MOST_FILES or size >= ALL_BYTES:
+            left_out.append(path)
             continue
         try:
-            text, _ = read_python(file)
-        except _Found:
-            left_out.append(relative)
+            text, _ = read_python(files, join(root, path))
+        except Refused:
+            left_out.append(path)
             continue
-        files[relative] = text
+        found[readable(path)] = text
         size += len(text)
-    needed = [name for name in left_out if wanted & set(name.removesuffix(".py").split("/"))]
+    needed = [readable(path) for path in left_out if wanted & set(path.removesuffix(".py").split("/"))]
     notes = [Note("submission.left_out", {"count": len(needed), "files": ", ".join(needed[:3])})] if needed else []
-    return files, notes
+    return found, notes
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -216,7 +216,7 @@ def test_a_file_that_may_not_be_read(read, here, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("grader.submissions.os.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     problem(read(), "unreadable", MODULE, "Permission denied")
 
 
@@ -415,6 +415,6 @@ def test_nothing_is_left_behind(read, here):
 def test_every_sentence_of_a_submission_has_a_test():
     tested = Path(__file__).read_text(encoding="utf-8")
     keys = {key.removeprefix("submission.") for key in catalogue() if key.startswith("submission.")}
-    notes = {"renamed", "saved_as", "left_out"}  # tested above by what they say
+    notes = {"renamed", "saved_as", "left_out", "from_notebook"}  # tested above by what they say
     never_seen = {"cannot_parse"}  # what ast.parse may raise on NUL bytes, which are refused before
     assert {key for key in keys - notes - never_seen if key not in tested} == set()
