@@ -89,11 +89,13 @@ def padding_row_gets_no_gradient(
     with_padding(weight, p)
     ids[:, 0], ids[0] = p, p
     embed = written(TokenEmbedding(*weight.shape, padding_idx=p), weight)
-    got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
     sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
     sums[p] = 0.0
-    equal(got, sums, what="weight.grad")
-    exactly(got[p], sums[p], what=f"weight.grad[{p}]")
+    for mode in (embed.train, embed.eval):
+        mode()
+        got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
+        equal(got, sums, what="weight.grad")
+        exactly(got[p], sums[p], what=f"weight.grad[{p}]")
 
 
 @prop(points=5)
@@ -156,7 +158,7 @@ def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T",
     """float ids raise TypeError, also when they are whole numbers; the message says what came."""
     embed = written(TokenEmbedding(*weight.shape), weight)
     ids[0, 0] = 3
-    said = ("float", "Float", "double", "Double", "3.")
+    said = ("float", "Float", "double", "Double", "half", "Half", "3.")
     raises(embed, ids.float(), error=TypeError, mentions=said)
     raises(embed, ids.double(), error=TypeError, mentions=said)
     raises(embed, ids.half(), error=TypeError, mentions=said)

@@ -50,7 +50,7 @@ def changed(x, where, by):
 @prop(points=7)
 def causal_mask_is_the_lower_triangle(causal_mask, T: Size["T"]):
     """causal_mask(T) is bool [T, T], True exactly where key j <= query t, also for T = 1 and T = 2."""
-    for length in (T, 1, 2, 3):
+    for length in (T, 1, 2, 40):
         mask = causal_mask(length)
         shape(mask, length, length)
         dtype(mask, torch.bool)
@@ -141,6 +141,8 @@ def attention_has_the_right_value(
             causal_attention(x, k[:, :, :past], v[:, :, :past]),
             reference.causal_attention(x, k[:, :, :past], v[:, :, :past]),
         )
+    long = [x.repeat(1, 1, 5, 1) for x in (q, k, v)]
+    equal(causal_attention(*long), reference.causal_attention(*long))
     for mask in (ragged(padding), padding, torch.ones_like(padding), ragged(padding, 2)):
         want = reference.causal_attention(q, k, v, mask)
         equal(causal_attention(q, k, v, mask), want, zero=True)
@@ -351,13 +353,11 @@ def keeps_the_dtype(
 def softmax_gradient_has_the_right_value(
     masked_softmax, reference, scores: Float["B H T S"], mask: Bool["B 1 T S"], flow: Float["B H T S"]
 ):
-    """Gradients flow back through masked_softmax to the allowed scores; blocked scores get exactly 0."""
+    """Gradients flow back through masked_softmax to the allowed scores; blocked scores get none."""
     mask = open_rows(mask, 1)
     got = masked_softmax.gradients(scores, mask, cotangent=flow).inputs
     want = reference.masked_softmax.gradients(scores, mask, cotangent=flow).inputs
     equal(got[0] if got else None, want[0], what="scores.grad")
-    blocked = ~mask.expand(scores.shape)
-    exactly(got[0][blocked], torch.zeros(int(blocked.sum())), what="scores.grad[~mask]")
 
 
 @prop(points=3)
