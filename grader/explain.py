@@ -25,6 +25,8 @@ from grader.subject import SubmissionRaised
 from grader.submissions import Submission
 
 SHOWN_MAX = 400  # elements of a tensor that a report shows
+UNTOLD = (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN, Verdict.NOT_IMPLEMENTED)
+BUSY = 0.1  # the share of its time that a worker computes which does not wait for something
 LINES_AROUND = 2  # of the learner's code, around the line that raised
 
 
@@ -39,7 +41,7 @@ class Explainer:
     def result(self, outcome: Outcome) -> PropertyResult:
         """What a report says of one property."""
         property = outcome.property
-        failed = outcome.verdict not in (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN)
+        failed = outcome.verdict not in UNTOLD
         look = self._exercise.look(property.name, self._lang) if outcome.verdict is Verdict.FAILED else ""
         failure = outcome.failure
         return PropertyResult(
@@ -51,7 +53,7 @@ class Explainer:
             message=self._message(outcome),
             look=look,
             counterexample=self._counterexample(outcome, failure) if failed and failure is not None else None,
-            location=self._location(failure.error) if failure is not None else None,
+            location=self._location(failure.error) if failed and failure is not None else None,
             prints=outcome.prints,
             prints_cut=outcome.prints_cut,
         )
@@ -87,6 +89,8 @@ class Explainer:
             return self._of_violation(error, call)
         if isinstance(error, SubmissionRaised):
             message = error.message.strip() or "-"
+            if outcome.verdict is Verdict.OUT_OF_MEMORY:
+                return self._text("ended", call=call, reason=text("ended.out_of_memory", self._lang))
             return self._text(outcome.verdict.value, call=call, type=error.type, message=message)
         if isinstance(error, WorkerEnded):
             reason = self._of_ending(error)
@@ -97,7 +101,10 @@ class Explainer:
 
     def _of_ending(self, ended: WorkerEnded) -> str:
         detail = {name: _rounded(value) for name, value in ended.detail.items()}
-        ways = (f"{ended.verdict.value}.{ended.detail.get(name)}" for name in ("cause", "clock"))
+        idle = ended.detail.get("cpu_seconds", 0) < BUSY * ended.detail.get("seconds", 0)
+        ways = (
+            f"{ended.verdict.value}.{ended.detail.get(name)}" for name in ("cause", "clock") if idle or name == "cause"
+        )
         more = (f"{ended.verdict.value}.{name}" for name in ("signal", "code") if name in ended.detail)
         key = next((key for key in (*ways, *more) if has(f"ended.{key}")), ended.verdict.value)
         return text(f"ended.{key}", self._lang, **detail)

@@ -88,6 +88,12 @@ class Failure:
         return isinstance(self.error, SubmissionRaised) and self.error.not_implemented
 
     @property
+    def shrinks(self) -> bool:
+        """Whether a smaller case would tell more, and may be asked for."""
+        raised = isinstance(self.error, SubmissionRaised) and (self.error.not_implemented or self.error.out_of_memory)
+        return not raised and not isinstance(self.error, WorkerEnded)
+
+    @property
     def kind(self) -> tuple[str, ...]:
         """What shrinking must not change."""
         if isinstance(self.error, Violation):
@@ -266,8 +272,7 @@ class Judge:
 
     def _smallest(self, property: Property, failure: Failure) -> Failure:
         """The same failure in the smallest case that Hypothesis finds."""
-        hopeless = not self._search or isinstance(failure.error, WorkerEnded) or failure.not_implemented
-        if failure.case is None or not failure.settled or hopeless:
+        if failure.case is None or not failure.settled or not self._search or not failure.shrinks:
             return failure
         found: dict[Case, Failure] = {failure.case: failure}
 
@@ -307,6 +312,8 @@ def verdict_of(failure: Failure, session: Session) -> Verdict:
     if isinstance(error, SubmissionRaised):
         if failure.not_implemented:
             return Verdict.NOT_IMPLEMENTED
+        if error.out_of_memory:
+            return Verdict.OUT_OF_MEMORY
         return Verdict.IMPORT_ERROR if error is session.load_error else Verdict.RAISED
     if isinstance(error, IsolationError):
         return Verdict.GRADER_ERROR

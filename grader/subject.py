@@ -34,6 +34,10 @@ class SubmissionRaised(Exception):
     def not_implemented(self) -> bool:
         return "NotImplementedError" in self.bases
 
+    @property
+    def out_of_memory(self) -> bool:
+        return "MemoryError" in self.bases or "DefaultCPUAllocator: can't allocate memory" in self.message
+
 
 class WrongAnswer(Exception):
     """The worker's answer is not one that the request can have."""

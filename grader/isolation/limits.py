@@ -12,7 +12,7 @@ from grader.results import Isolation, Verdict
 class Limits(msgspec.Struct, frozen=True):
     """What a submission may use. Times count from when the worker is ready, one call at a time."""
 
-    cpu_seconds_per_call: float = 10.0
+    cpu_seconds_per_call: float = 6.0
     wall_seconds_per_call: float = 30.0
     startup_seconds: float = 90.0  # for our own imports; never charged to a submission
     memory_bytes: int = 2 << 30
