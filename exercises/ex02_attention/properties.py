@@ -292,13 +292,15 @@ def any_tensor_is_an_input(
 def inputs_stay_as_they_were(
     attention_scores,
     attention,
-    q: Float["B T D"],
-    k: Float["B S D"],
-    v: Float["B S E"],
-    kind: Choice[torch.float32, torch.float64, torch.float16],
+    q: Float["B H T D"],
+    k: Float["B H S D"],
+    v: Float["B H S E"],
+    kind: Choice["[B, T, D]", "[T, D]", "[B, H, T, D]", "float64", "float16"],
 ):
     """The tensors that were handed in are the same afterwards."""
-    q, k, v = q.to(kind), k.to(kind), v.to(kind)
+    axes = {"[T, D]": 2, "[B, H, T, D]": 4}.get(kind, 3)
+    kept = {"float64": torch.float64, "float16": torch.float16}.get(kind, torch.float32)
+    q, k, v = (last(x, axes).to(kept) for x in (q, k, v))
     inputs_unchanged(attention_scores, q, k)
     inputs_unchanged(attention, q, k, v)
 
