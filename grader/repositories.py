@@ -16,13 +16,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from grader.files import Disk, Entry, Files, Kind, Refused, join, not_regular, readable, visible
 
-MOST_MEMBERS = 50_000
+MOST_LISTED = 10_000_000  # bytes of the list of a commit's files
 MOST_BYTES = 64_000_000  # of one file, an archive for example
 SECONDS = 30
 HASH = re.compile(r"[0-9a-f]{40}")
@@ -70,7 +72,7 @@ class Commit:
             raise Refused("submission.too_large", file=readable(path.rpartition("/")[2]), size=blob.size, most=most)
         data = self._checked_out(path, blob)
         if data is None:
-            data = _git(self.git, "cat-file", "blob", blob.hash)
+            data = _git(self.git, blob.size, "cat-file", "blob", blob.hash)
         if data is None or len(data) != blob.size:
             raise Refused("submission.unreadable", file=self.shown(path), error=f"git cat-file {blob.hash}")
         return data
@@ -161,10 +163,10 @@ def _listing(commit: Commit) -> Listing:
     """The files of a commit, and what each folder holds; nothing where git cannot read it."""
     blobs: dict[str, Blob] = {}
     folders: dict[str, dict[str, Kind]] = {"": {}}
-    listed = _git(commit.git, "ls-tree", "-r", "-l", "-z", "--full-tree", commit.hash) or b""
-    for line in listed.split(b"\0")[:MOST_MEMBERS]:
+    listed = _git(commit.git, MOST_LISTED, "ls-tree", "-r", "-l", "-z", "--full-tree", commit.hash) or b""
+    for line in listed.split(b"\0"):
         about, _, raw = line.partition(b"\t")
-        mode, _, hash, size = (about.decode("ascii", "replace").split() + ["", "", "", ""])[:4]
+        mode, _, hash, size = [*about.decode("ascii", "replace").split(), "", "", "", ""][:4]
         path = raw.decode("utf-8", "surrogateescape")
         if mode not in KINDS or not size.isdigit() or ".." in path.split("/"):
             continue
@@ -177,7 +179,7 @@ def _listing(commit: Commit) -> Listing:
     return blobs, folders
 
 
-def _git(git: Path, *arguments: str) -> bytes | None:
+def _git(git: Path, most: int, *arguments: str) -> bytes | None:
     """What git prints, run in an empty repository that borrows the objects of `git`."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environ |= {
@@ -194,11 +196,26 @@ def _git(git: Path, *arguments: str) -> bytes | None:
             Path(empty, name).mkdir()
         Path(empty, "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
         command = ["git", *QUIET, "--git-dir", empty, *arguments]
-        try:
-            done = subprocess.run(command, env=environ, cwd=empty, capture_output=True, timeout=SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-    return done.stdout if done.returncode == 0 else None
+        return _printed(command, environ, most)
+
+
+def _printed(command: Sequence[str], environ: Mapping[str, str], most: int) -> bytes | None:
+    """Standard output of a command that ends well, in time and with at most so many bytes."""
+    quiet = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(command, env=environ, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet)
+    except OSError:
+        return None
+    alarm = threading.Timer(SECONDS, process.kill)
+    alarm.start()
+    try:
+        with process:
+            printed = process.stdout.read(most + 1) if process.stdout else b""
+            if len(printed) > most:
+                process.kill()
+    finally:
+        alarm.cancel()
+    return printed if process.returncode == 0 else None
 
 
 def forget() -> None:

@@ -31,6 +31,9 @@ MOST_FILES = 100
 DEEPEST = 4  # folders below the main file's
 
 
+NOTHING_FOUND = tuple(f"submission.{key}" for key in ("not_found", "not_found_meant", "empty_folder", "only_notebook"))
+
+
 @dataclass(frozen=True)
 class Note:
     """Something worth telling that did not stop the grading."""
@@ -67,7 +70,7 @@ class Problem:
     @property
     def absent(self) -> bool:
         """Whether nothing is there that could be meant for the exercise."""
-        return self.key in ("submission.not_found", "submission.empty_folder")
+        return self.key in ("submission.not_found", "submission.empty_folder", "intake.nothing_handed_in")
 
     def sentence(self, lang: str) -> str:
         return messages.text(self.key, lang, **self.params)
@@ -136,7 +139,7 @@ def locate(
     exercise: Exercise, files: Files, others: Iterable[Exercise], thorough: bool = False
 ) -> tuple[str, list[Note]]:
     """The main file. A file in the right place under nearly the right name is taken, with a note."""
-    folder = _only_folder(files)
+    folder = only_folder(files)
     places = _places(exercise, files, folder)
     for place in places:
         candidate = join(place, exercise.module)
@@ -179,7 +182,7 @@ def _places(exercise: Exercise, files: Files, folder: str) -> list[str]:
     return [place for place in places if files.kind(place) in (Kind.FOLDER, Kind.ARCHIVE)]
 
 
-def _only_folder(files: Files) -> str:
+def only_folder(files: Files) -> str:
     """Goes down through folders that hold nothing but one folder, as an unpacked archive has them."""
     folder = ""
     for _ in range(4):
@@ -248,15 +251,19 @@ def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: It
     A notebook may hold several exercises: it counts for each of which it defines most.
     """
     every = [exercise, *others]
-    kept = []
+    kept, size = [], 0
     for path in itertools.islice(found, MOST_FILES):
         try:
-            tree = parse(read_code(files, path)[0], _name(path))
+            source = read_code(files, path)[0]
+            size += len(source)
+            tree = parse(source, _name(path))
         except Refused:
             continue
         shared = path.endswith(".ipynb") and _share(exercise, set(defined_names(tree))) > 0.5
         if shared or whose(tree, every) == exercise:
             kept.append(path)
+        if size > ALL_BYTES:
+            break
     return kept
 
 
