@@ -112,12 +112,17 @@ def _recording_ops(ops: list[str]) -> Iterator[None]:
 
 
 class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every tensor that an operation returns in memory of its own, and again each time it is written into."""
+    """Notes every tensor that an operation returns in memory of its own, and at the end those that were written into.
+
+    What a tensor holds between two writes is not noted: a table of weights that is filled row by row looks like a
+    mask for a while.
+    """
 
     def __init__(self, allocations: list[Allocation]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.allocations = allocations
         self._made: dict[int, torch.Tensor] = {}  # by storage; held, so that no address is used twice
+        self._written: dict[int, Any] = {}  # the last operation that wrote into each
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -131,9 +136,13 @@ class _Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._made[_storage(tensor)] = tensor
                 self._note(func, tensor)
         if func._schema.is_mutable:
-            for storage in given & self._made.keys():
-                self._note(func, self._made[storage])
+            self._written.update(dict.fromkeys(given & self._made.keys(), func))
         return result
+
+    def __exit__(self, *ended: Any) -> None:
+        super().__exit__(*ended)  # type: ignore[no-untyped-call]
+        for storage, func in self._written.items():
+            self._note(func, self._made[storage])
 
     def _note(self, func: Any, tensor: torch.Tensor) -> None:
         if len(self.allocations) < RECORDS_MAX:
