@@ -82,6 +82,9 @@ class Explainer:
 
     def _of_failure(self, outcome: Outcome, failure: Failure) -> str:
         error = failure.error
+        if outcome.verdict is Verdict.NOT_IMPLEMENTED and failure.exchanges:
+            asked = failure.exchanges[-1].request
+            return self._text("not_implemented", name=getattr(asked, "name", None) or "forward")
         call = self._last_call(outcome, failure)
         if outcome.verdict is Verdict.GRADER_ERROR:
             return self._text("grader_error", error=f"{type(error).__name__}: {error}")

@@ -14,6 +14,8 @@ from fractions import Fraction
 from importlib import metadata
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from grader import __version__
 from grader import isolation as isolating
 from grader.exercises import Course, Exercise, read_source
@@ -36,6 +38,7 @@ class Grader:
     """
 
     def __init__(self, course: Course, lang: str = "en", mode: isolating.Mode = "best") -> None:
+        self._course = course
         self._lang = lang
         self._mode = mode
         self._hidden = [course.folder / "exercises", course.folder / "solutions"]
@@ -62,7 +65,15 @@ class Grader:
         failed = [result.name for result in results if result.verdict in (Verdict.FAILED, Verdict.RAISED)]
         diagnoses = bench.diagnoses(zygote.worker, submission, failed, self._lang) if failed else []
         isolation, shared = zygote.describe(self._lang), bench.without_device()
-        return _report(exercise, submission, results, self._lang, began, diagnoses, isolation, shared)
+        report = _report(exercise, submission, results, self._lang, began, diagnoses, isolation, shared)
+        return msgspec.structs.replace(report, next_step=self._next_step(exercise, report.verdict))
+
+    def _next_step(self, exercise: Exercise, verdict: Verdict) -> str:
+        following = self._course.after(exercise)
+        if verdict is Verdict.PASSED and following is not None:
+            return text("next.exercise", self._lang, id=following.id, title=following.title(self._lang))
+        kinds = {Verdict.PASSED: "end", Verdict.NOT_IMPLEMENTED: "begin"}
+        return text(f"next.{kinds.get(verdict, 'hint')}", self._lang, id=exercise.id)
 
     def _started(self) -> isolating.Zygote:
         if self._zygote is None:
@@ -129,7 +140,11 @@ def _report(
     if isinstance(submission, Problem):
         verdict, message = submission.verdict, submission.sentence(lang)
     else:
-        verdict, message = overall(results), " ".join(note.sentence(lang) for note in submission.notes)
+        verdict = overall(results)
+        said = [note.sentence(lang) for note in submission.notes]
+        if verdict is Verdict.NOT_IMPLEMENTED and not score:
+            said.insert(0, text("verdict.nothing_yet", lang))
+        message = " ".join(said)
     return Report(
         exercise=exercise.slug,
         title=exercise.title(lang),

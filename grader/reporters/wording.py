@@ -31,8 +31,10 @@ def message_of(result: PropertyResult, lang: str) -> str:
 
 def shared_trouble(report: Report, lang: str) -> PropertyResult | None:
     """The first property, when one and the same thing stopped all of them: a syntax error, nothing written yet."""
-    told = [(result.verdict, message_of(result, lang)) for result in report.properties if result.verdict not in QUIET]
+    troubled = [result for result in report.properties if result.verdict not in QUIET]
+    unwritten = all(result.verdict is Verdict.NOT_IMPLEMENTED for result in troubled)
+    told = [(result.verdict, "" if unwritten else message_of(result, lang)) for result in troubled]
     passed = any(result.verdict is Verdict.PASSED for result in report.properties)
     if passed or not told or len(set(told)) > 1 or any(result.counterexample for result in report.properties):
         return None
-    return next(result for result in report.properties if result.verdict not in QUIET)
+    return troubled[0]
