@@ -12,7 +12,7 @@ from grader.exercises import CourseError, Exercise
 from grader.explain import Explainer
 from grader.isolation import WorkerEnded
 from grader.judge import Judge, LocalWorker, Session, Source, Worker, loaded
-from grader.properties import Property, device_missing
+from grader.properties import Property
 from grader.results import Diagnosis, PropertyResult
 from grader.runner import run
 from grader.subject import Subject, SubmissionRaised
@@ -81,14 +81,14 @@ class Bench:
     def _witness(self, load: Callable[[], Subject]) -> Witness:
         return Witness(load, self.exact, self.exercise.forbidden)
 
-    def without_device(self) -> list[str]:
-        """The properties that need a device which this machine lacks."""
-        return [p.name for p in self.properties if device_missing(p)]
+    def on_devices(self) -> list[str]:
+        """The properties that need a device: where it is not to be had, their points are shared out."""
+        return [p.name for p in self.properties if p.device != "cpu"]
 
     @property
     def _asked(self) -> list[Property]:
         """The properties that can be asked here."""
-        return [p for p in self.properties if not device_missing(p) and (self.exact or not p.needs_reference)]
+        return [p for p in self.properties if p.device == "cpu" and (self.exact or not p.needs_reference)]
 
     def mistaken(self, name: str) -> Source:
         """The reference with a named mistake in it."""

@@ -18,7 +18,6 @@ from grader.exercises import Exercise, defined_names
 from grader.isolation import WorkerEnded
 from grader.judge import Failure, Outcome, Source
 from grader.messages import has, text
-from grader.properties import device_missing
 from grader.reproduction import Script
 from grader.results import Counterexample, Location, PropertyResult, TensorView, Verdict
 from grader.subject import SubmissionRaised
@@ -72,7 +71,7 @@ class Explainer:
         if outcome.verdict is Verdict.SKIPPED:
             return self._text("skipped", name=outcome.missing)
         if outcome.verdict is Verdict.NOT_RUN:
-            return self._text("not_run.device" if device_missing(outcome.property) else "not_run.solutions")
+            return self._text("not_run.device" if outcome.missing else "not_run.solutions")
         if outcome.verdict is Verdict.MISSING:
             close = difflib.get_close_matches(outcome.missing, self._defined(), n=1)
             if close:

@@ -64,7 +64,7 @@ class Grader:
         results = [judged.get(p.name) or _unselected(exercise, p, self._lang) for p in bench.properties]
         failed = [result.name for result in results if result.verdict in (Verdict.FAILED, Verdict.RAISED)]
         diagnoses = bench.diagnoses(zygote.worker, submission, failed, self._lang) if failed else []
-        isolation, shared = zygote.describe(self._lang), bench.without_device()
+        isolation, shared = zygote.describe(self._lang), [name for name in bench.on_devices() if name in judged]
         report = _report(exercise, submission, results, self._lang, began, diagnoses, isolation, shared)
         return msgspec.structs.replace(report, next_step=self._next_step(exercise, report.verdict))
 
@@ -187,7 +187,11 @@ def scored(results: Sequence[PropertyResult], shared: Collection[str] = ()) -> t
     run = [result for result in results if result.verdict not in unknown]
     judged = sum(Fraction(result.max_points) for result in run)
     passed = sum(Fraction(result.max_points) for result in run if result.verdict is Verdict.PASSED)
-    lost = [result for result in results if result.name in shared or result.verdict is Verdict.GRADER_ERROR]
+    lost = [
+        result
+        for result in results
+        if result.verdict is Verdict.GRADER_ERROR or (result.verdict is Verdict.NOT_RUN and result.name in shared)
+    ]
     extra = sum(Fraction(result.max_points) for result in lost)
     if not judged:
         return 0.0, 0.0

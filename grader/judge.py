@@ -16,7 +16,7 @@ import torch
 from grader.cases import Case, smallest_failure
 from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
-from grader.properties import Property, device_missing
+from grader.properties import Property
 from grader.recall import Recall
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
@@ -105,8 +105,8 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How one property ended; `failure` says why when it did not pass, `missing` names what a submission lacks or
-    the property that had to pass first."""
+    """How one property ended; `failure` says why when it did not pass, `missing` names what a submission lacks,
+    the property that had to pass first, or the device that its worker does not reach."""
 
     property: Property
     verdict: Verdict
@@ -206,7 +206,7 @@ class Judge:
         return outcome
 
     def _judge(self, property: Property) -> Outcome:
-        if device_missing(property) or (property.needs_reference and self._exact is None):
+        if property.needs_reference and self._exact is None:
             return Outcome(property, Verdict.NOT_RUN)
         try:
             subject = self._session.subject()
@@ -217,6 +217,8 @@ class Judge:
         unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
         if unmet is not None:
             return Outcome(property, Verdict.SKIPPED, missing=unmet)
+        if property.device != "cpu" and not subject.make("reaches", device=property.device):
+            return Outcome(property, Verdict.NOT_RUN, missing=property.device)
         missing = next((name for name in property.subjects if name not in subject.names()), None)
         if missing is not None:
             return Outcome(property, Verdict.MISSING, missing=missing)

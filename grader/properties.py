@@ -15,8 +15,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from grader.cases import Bool, Case, Choice, Float, Ids, Index, Quantifier, Seed, Size, Variable
 from grader.claims import (
     Violation,
@@ -146,7 +144,3 @@ def prop(
 
     return mark
 
-
-def device_missing(property: Property) -> bool:
-    """Whether this machine lacks the device a property runs on."""
-    return property.device == "cuda" and not torch.cuda.is_available()

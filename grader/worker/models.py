@@ -235,6 +235,11 @@ def _branch(root: nn.Module, name: str) -> nn.Module:
     return root
 
 
+def reaches(device: str) -> bool:
+    """Whether this process can use a device. One that is locked down cannot open a GPU, though the machine has one."""
+    return device == "cpu" or (device == "cuda" and torch.cuda.is_available())
+
+
 MAKERS: dict[str, Callable[..., object]] = {
     "known_logits": KnownLogits,
     "causal_model": causal_model,
@@ -242,6 +247,7 @@ MAKERS: dict[str, Callable[..., object]] = {
     "sgd": sgd,
     "generator": generator,
     "identity": nn.Identity,
+    "reaches": reaches,
     "sequential": sequential,
     "replaced": replaced,
     "tree": tree,
