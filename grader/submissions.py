@@ -151,9 +151,9 @@ def locate(
     found = [path for place in places for path in _walk(files, place, deepest=0)]
     near = _meant(exercise, files, found, others)
     if not near and thorough:
-        found = list(_walk(files, folder, DEEPEST, archives=True))
+        found = list(_walk(files, folder, DEEPEST, thorough=True))
         near = _nearest(exercise, found) or _meant(exercise, files, found, others)
-        near = near or _meant(exercise, files, _walk(files, folder, DEEPEST, ".ipynb", archives=True), others)
+        near = near or _meant(exercise, files, _walk(files, folder, DEEPEST, ".ipynb", thorough=True), others)
     if len(near) == 1:
         same = _name(near[0]) == exercise.module
         return near[0], [] if same else [_renamed(exercise, _name(near[0]))]
@@ -193,9 +193,12 @@ def only_folder(files: Files) -> str:
     return folder
 
 
-def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", archives: bool = False) -> Iterator[str]:
-    """Regular files of a folder and of `deepest` levels below it, the nearest first; links are not followed."""
-    inside = (Kind.FOLDER, Kind.ARCHIVE) if archives else (Kind.FOLDER,)
+def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", thorough: bool = False) -> Iterator[str]:
+    """Regular files of a folder and of `deepest` levels below it, the nearest first; links are not followed.
+
+    `thorough` goes into archives, and names links and pipes too: whoever reads one is told what it is.
+    """
+    inside = (Kind.FOLDER, Kind.ARCHIVE) if thorough else (Kind.FOLDER,)
     level, looked_at = [folder], 0
     for depth in range(deepest + 1):
         below: list[str] = []
@@ -205,7 +208,7 @@ def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", archives
             for entry in entries:
                 if entry.kind in inside:
                     below.append(join(place, entry.name))
-                elif entry.name.endswith(suffix) and entry.kind is Kind.FILE:
+                elif entry.name.endswith(suffix) and (thorough or entry.kind is Kind.FILE):
                     yield join(place, entry.name)
             if looked_at > MOST_ENTRIES:
                 return
