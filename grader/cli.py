@@ -542,13 +542,12 @@ def solution(exercise: str, yes: bool, course_folder: str | None) -> int:
 @lang_option
 @course_option
 def selftest(exercises: tuple[str, ...], course_folder: str | None) -> int:
-    from grader.selftest import selftest as run
-    from grader.selftest import table
+    from grader.selftest import every, table
 
     course = _course(course_folder)
     held = True
-    for exercise in [course.find(word) for word in exercises] or course.exercises:
-        result = run(exercise)
+    chosen = [course.find(word) for word in exercises] or course.exercises
+    for result in every(course.folder, [exercise.slug for exercise in chosen]):
         click.echo(table(result) + "\n")
         held = held and not any(True for _ in result.broken())
     return ALL_PASSED if held else NOT_ALL

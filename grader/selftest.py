@@ -3,33 +3,47 @@
 The stub scores 0, the reference and every variant score 100, every mistake is caught by the property that claims it,
 every property catches a mistake, every mistake is named and none wrongly. The gap of a numeric property is between
 the largest error of a right program and the smallest of a mistake it catches, both as a share of what is allowed.
+
+Two mistakes in one file never get a wrong name: none, or one of the two. And a property has no more cases than it
+needs: the table says how many it takes until every mistake that it claims is caught.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-import sys
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
 from grader.bench import Bench
 from grader.claims import Measurement, measured
 from grader.exercises import Course, Exercise
 from grader.judge import Judge, LocalWorker, Session, Source
+from grader.mistakes import StaleMistake
 from grader.results import Verdict
 
+PAIRS = 10  # programs with two mistakes, of each exercise
 FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN}
 UNTOUCHED = {Verdict.NOT_IMPLEMENTED, Verdict.SKIPPED, Verdict.NOT_RUN}
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One program: `verdicts` and `measurements` by property, `named` the mistakes its diagnosis names."""
+    """One program: `verdicts`, `measurements` and the first failing case (from 1) by property.
 
-    kind: str  # "stub", "reference", "variant" or "mistake"
+    `made` are the mistakes in it, `named` those that its diagnosis names.
+    """
+
+    kind: str  # "stub", "reference", "variant", "mistake" or "pair"
     name: str
     verdicts: dict[str, Verdict]
     measurements: dict[str, list[Measurement]]
+    failed_at: dict[str, int]
+    made: tuple[str, ...]
     named: list[str]
 
     @property
@@ -53,6 +67,7 @@ class Selftest:
     properties: list[str]
     claimed: dict[str, str]  # mistake -> the property that must catch it
     points: dict[str, int]
+    cases: dict[str, int]
     rows: list[Row]
 
     def score(self, row: Row) -> int:
@@ -73,6 +88,18 @@ class Selftest:
                 found[name] = Gap(max(right), min((value for value in wrong if value > 1), default=math.inf))
         return found
 
+    @property
+    def needed(self) -> dict[str, int]:
+        """How many of its cases each property needs, until every mistake that it claims is caught."""
+        found = dict.fromkeys(self.properties, 0)
+        for row in self.of("mistake"):
+            wanted = self.claimed[row.name]
+            found[wanted] = max(found.get(wanted, 0), row.failed_at.get(wanted, 0))
+        return found
+
+    def of(self, kind: str) -> list[Row]:
+        return [row for row in self.rows if row.kind == kind]
+
     def _run(self) -> list[str]:
         """The properties that could be asked here: one that needs a device does not run without it."""
         return [name for name in self.properties if any(row.verdicts[name] is not Verdict.NOT_RUN for row in self.rows)]
@@ -91,6 +118,8 @@ class Selftest:
                 yield f"the {row.kind} {row.name} is right, and fails {', '.join(row.caught_by)}"
             if row.kind == "mistake":
                 yield from self._broken_mistake(row)
+            if not set(row.named) <= set(row.made):
+                yield f"the {row.kind} {row.name} is taken for {', '.join(row.named)}"
         for name in self._run():
             if not any(name in row.caught_by for row in self.rows if row.kind == "mistake"):
                 yield f"the property {name} catches no mistake"
@@ -108,8 +137,6 @@ class Selftest:
         if Verdict.GRADER_ERROR in row.verdicts.values():
             names = [name for name, verdict in row.verdicts.items() if verdict is Verdict.GRADER_ERROR]
             yield f"the mistake {row.name} meets a grader error in {', '.join(names)}"
-        if row.named not in ([], [row.name]):
-            yield f"the mistake {row.name} is taken for {', '.join(row.named)}"
 
 
 def selftest(exercise: Exercise) -> Selftest:
@@ -117,26 +144,48 @@ def selftest(exercise: Exercise) -> Selftest:
     bench = Bench(exercise)
     assert bench.reference is not None, "an edition without solutions has nothing to test"
     main = exercise.module
-    programs = [("stub", "stub", Source({main: exercise.stub_from_reference()}, main))]
-    programs += [("reference", "reference", bench.reference)]
-    programs += [("variant", name, Source({main: source}, main)) for name, source in exercise.variants.items()]
-    programs += [("mistake", name, bench.mistaken(name)) for name in bench.named]
-    rows = [_row(bench, kind, name, source) for kind, name, source in programs]
+    rows = [_row(bench, "stub", "stub", Source({main: exercise.stub_from_reference()}, main))]
+    rows += [_row(bench, "reference", "reference", bench.reference)]
+    rows += [_row(bench, "variant", name, Source({main: text}, main)) for name, text in exercise.variants.items()]
+    rows += [_row(bench, "mistake", name, bench.mistaken(name), (name,)) for name in bench.named]
+    rows += [_row(bench, "pair", " + ".join(made), source, made) for made, source in _pairs(bench)]
     claimed = {name: mistake.caught_by for name, mistake in bench.named.items()}
     points = {p.name: p.points for p in bench.properties}
-    return Selftest(exercise.slug, list(points), claimed, points, rows)
+    cases = {p.name: len(p.cases()) for p in bench.properties}
+    return Selftest(exercise.slug, list(points), claimed, points, cases, rows)
 
 
-def _row(bench: Bench, kind: str, name: str, source: Source) -> Row:
-    judge = Judge(Session(LocalWorker, source), bench.exact, bench.plain, bench.exercise.forbidden, search=False)
-    verdicts, measurements = {}, {}
+def _pairs(bench: Bench) -> Iterator[tuple[tuple[str, str], Source]]:
+    """Programs with two mistakes: each mistake with one further down the list, where both fit into one file."""
+    assert bench.reference is not None
+    main, names = bench.reference.main, list(bench.named)
+    found = 0
+    for first, second in zip(names, names[len(names) // 2 :], strict=False):
+        try:
+            text = bench.named[second].apply(bench.named[first].apply(bench.reference.files[main]))
+        except StaleMistake:
+            continue
+        yield (first, second), Source({main: text}, main)
+        found += 1
+        if found == PAIRS:
+            return
+
+
+def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ...] = ()) -> Row:
+    session, worker = Session(LocalWorker, source), LocalWorker()
+    judge = Judge(session, bench.exact, bench.plain, bench.exercise.forbidden, search=False)
+    verdicts, measurements, failed_at = {}, {}, {}
     for p in bench.properties:
         with measured() as ledger:
-            verdicts[p.name] = judge.judge(p).verdict
-        measurements[p.name] = ledger
+            outcome = judge.judge(p)
+        verdicts[p.name], measurements[p.name] = outcome.verdict, ledger
+        if outcome.failure is not None and outcome.failure.case is not None:
+            failed_at[p.name] = p.cases().index(outcome.failure.case) + 1
     failed = [name for name, verdict in verdicts.items() if verdict not in FINE]
-    named = bench.names_of(LocalWorker(), source, failed) if kind == "mistake" else []
-    return Row(kind, name, verdicts, measurements, named)
+    named = bench.names_of(worker, source, failed) if made else []
+    session.close()
+    worker.close()
+    return Row(kind, name, verdicts, measurements, failed_at, made, named)
 
 
 def table(result: Selftest) -> str:
@@ -152,26 +201,32 @@ def table(result: Selftest) -> str:
         lines.append(f"{row.kind + ' ' + row.name:{width - 1}}{marks}  {result.score(row):>5}  {', '.join(row.named)}")
     lines += ["", "Gap (1 is what is allowed): largest error of a right program, smallest of a mistake it catches"]
     lines += [f"  {name:40} {gap.right:8.1e} {gap.wrong:8.1e}" for name, gap in result.gaps.items()]
-    mistakes = [row for row in result.rows if row.kind == "mistake"]
-    right = sum(row.named == [row.name] for row in mistakes)
-    wrong = sum(row.named not in ([], [row.name]) for row in mistakes)
-    lines += ["", f"Named: {right} of {len(mistakes)} mistakes rightly, {wrong} wrongly."]
+    lines += ["", "Cases: drawn, and needed until every mistake that the property claims is caught"]
+    lines += [f"  {name:40} {result.cases[name]:4} {result.needed[name]:4}" for name in result.properties]
+    lines += ["", *(_naming(result, kind) for kind in ("mistake", "pair"))]
     broken = list(result.broken())
     lines += ["", *(f"BROKEN: {sentence}" for sentence in broken)] if broken else ["All promises hold."]
     return "\n".join(lines)
 
 
-def main(words: Sequence[str]) -> int:
-    """Test the exercises that `words` name, all of them when there are none; 0 when every promise holds."""
-    course = Course.open()
-    exercises = [course.find(word) for word in words] or course.exercises
-    failed = False
-    for exercise in exercises:
-        result = selftest(exercise)
-        print(table(result), flush=True)
-        failed |= any(True for _ in result.broken())
-    return int(failed)
+def _naming(result: Selftest, kind: str) -> str:
+    """Precision (of the names given, how many are right) and recall (of the programs, how many got a right one)."""
+    rows = result.of(kind)
+    given = [name in row.made for row in rows for name in row.named]
+    found = sum(bool(set(row.named) & set(row.made)) for row in rows)
+    precision = f"{sum(given) / len(given):.0%}" if given else "-"
+    recall = f"{found / len(rows):.0%}" if rows else "-"
+    return f"Diagnosis, {kind}s: {found} of {len(rows)} named, precision {precision}, recall {recall}"
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def every(course: Path, slugs: Sequence[str]) -> Iterator[Selftest]:
+    """The results of several exercises in their order, tested side by side, one in each core's process."""
+    if len(slugs) == 1:
+        yield _one(course, slugs[0])
+        return
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        yield from pool.map(functools.partial(_one, course), slugs)
+
+
+def _one(course: Path, slug: str) -> Selftest:
+    return selftest(Course.open(course).find(slug))
