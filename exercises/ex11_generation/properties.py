@@ -1,0 +1,308 @@
+"""ex11: choosing one token, and a loop around it.
+
+Draws are judged by how often each token comes, in a few thousand draws and, where those look odd, in many more. It
+fails only where a right sampler, of whatever kind, would look as odd less than once in 10^9 gradings: LIMIT is that
+budget, shared among all the claims about frequencies.
+"""
+
+import math
+
+import torch
+
+from grader.properties import Choice, Float, Seed, Size, Stream, dtype, exactly, holds, inputs_unchanged, prop, raises, shape
+
+LIMIT = math.log(10_000 / 1e-9)  # of -log(chance); there are fewer than 10,000 claims about frequencies
+ODD = 5.0  # a right sampler looks as odd as that now and then
+ROUNDING = 2.0**-20  # a chance that single precision may give to what is impossible
+
+TABLE = torch.tensor(  # three kinds of rows [3, V]: unsorted, no ties, one of them far from zero
+    [
+        [0.3, -1.2, 2.1, 0.9, -3.0, 1.4, -0.5],
+        [-2.2, 1.0, 0.1, -0.7, 2.9, -4.0, 2.3],
+        [41.0, 43.5, 39.2, 42.6, 40.1, 38.0, 43.1],
+    ]
+)
+
+# ------------------------------------------------------------------------------------------- choosing one token
+
+
+@prop(points=8, cases=4)
+def temperature_zero_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
+    """At temperature 0 each row gets the token of its largest logit, whatever `top_k` is."""
+    logits = distinct(B, V, seed)
+    tokens = next_token(logits, temperature=0)
+    shape(tokens, [B])
+    dtype(tokens, torch.int64)
+    exactly(tokens, logits.argmax(dim=1))
+    exactly(next_token(logits.T.contiguous().T, 0.0), logits.argmax(dim=1), what="not contiguous")
+    exactly(next_token(100 * logits.double(), 0), logits.argmax(dim=1), what="float64")
+    exactly(next_token(-logits, temperature=0, top_k=3), logits.argmin(dim=1), what="top_k=3")
+    exactly(next_token(logits[:1].expand(B, V), 0), logits[:1].argmax(dim=1).expand(B), what="expanded")
+
+
+@prop(points=5, cases=4)
+def top_k_of_one_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
+    """With `top_k=1` each row gets the token of its largest logit, at every temperature; so it does at a tiny one."""
+    logits = distinct(B, V, seed)
+    exactly(next_token(logits, top_k=1), logits.argmax(dim=1), what="temperature=1")
+    exactly(next_token(logits, 2.5, 1), logits.argmax(dim=1), what="temperature=2.5")
+    exactly(next_token(logits, temperature=1e-3), logits.argmax(dim=1), what="temperature=0.001")
+
+
+@prop(points=9)
+def tokens_follow_the_softmax(next_token):
+    """Over many rows, each token comes as often as `softmax(logits)` says, for each row's own logits."""
+
+    def sample(rounds):
+        kinds = torch.arange(rounds * 6_000) % len(TABLE)
+        yield next_token(TABLE[kinds], generator=Stream(rounds)), kinds, TABLE
+
+    holds_for(sample)
+
+
+@prop(points=8, cases=2)
+def temperature_divides_the_logits(next_token, temperature: Choice[0.6, 2]):
+    """At another temperature each token comes as often as `softmax(logits / temperature)` says."""
+
+    def sample(rounds):
+        kinds = torch.arange(rounds * 6_000) % len(TABLE)
+        yield next_token(TABLE[kinds], temperature), kinds, TABLE / temperature
+
+    holds_for(sample)
+
+
+@prop(points=9, cases=4)
+def top_k_keeps_the_k_largest(next_token, k: Choice[3, 2, 7, 40], temperature: Choice[1.0, 1.7]):
+    """With `top_k`, only the k largest logits of each row are drawn, as often as the softmax over them says."""
+
+    def sample(rounds):
+        kinds = torch.arange(rounds * 4_500) % len(TABLE)
+        yield next_token(TABLE[kinds], temperature=temperature, top_k=k), kinds, largest(k) / temperature
+
+    holds_for(sample)
+
+
+@prop(points=7, cases=2)
+def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
+    """What one row gets says nothing about what another row gets in the same call, near it or far from it."""
+
+    def sample(rounds):
+        table, half = TABLE[:2, :5], rounds * 3_000
+        kinds = torch.arange(2 * half) % 2
+        tokens = next_token(table[kinds], top_k=top_k)
+        yield tokens, kinds, table
+        yield pairs(tokens[::2], tokens[1::2], kinds[::2], kinds[1::2], table)
+        yield pairs(tokens[:half], tokens[half:], kinds[:half], kinds[half:], table)
+
+    holds_for(sample)
+
+
+@prop(points=8)
+def same_generator_gives_same_tokens(next_token, generate, subject):
+    """The state of the generator decides the tokens, nothing else does, and each draw takes it further."""
+    flat = torch.linspace(0.0, 0.7, 8).repeat(60, 1)  # all tokens likely: 60 of them do not agree by chance
+    for top_k in (None, 6):
+        tokens = next_token(flat, 0.9, top_k, Stream(7))
+        exactly(next_token(flat, 0.9, top_k, generator=Stream(7)), tokens, what="the same state")
+        differ(next_token(flat, 0.9, top_k, Stream(8)), tokens, "another_state")
+        going = subject.make("generator", seed=7)
+        exactly(next_token(flat, 0.9, top_k, generator=going), tokens, what="the same state")
+        differ(next_token(flat, 0.9, top_k, generator=going), tokens, "state_not_used")
+        differ(next_token(flat, 0.9, top_k), next_token(flat, 0.9, top_k), "always_the_same")
+    model = subject.make("known_logits", table=flat[:1])
+    prompt = torch.zeros(60, 3, dtype=torch.int64)
+    texts = generate(model, prompt, 4, generator=Stream(7))
+    exactly(generate(model, prompt, 4, generator=Stream(7)), texts, what="the same state, generate")
+    differ(generate(model, prompt, 4, generator=Stream(8)), texts, "another_state")
+    differ(generate(model, prompt, 4), generate(model, prompt, 4), "always_the_same")
+
+
+@prop(points=7)
+def bad_arguments_raise(next_token, generate, subject):
+    """`top_k` below 1 and a negative temperature raise `ValueError` with the value, whatever the other argument is."""
+    model = subject.make("known_logits", table=TABLE)
+    prompt = torch.tensor([[1, 2, 3], [4, 5, 6], [0, 1, 2]])
+    for arguments, value in (
+        ({"top_k": 0}, 0),
+        ({"top_k": -3}, -3),
+        ({"temperature": -0.5}, -0.5),
+        ({"temperature": 0, "top_k": 0}, 0),
+        ({"temperature": 0, "top_k": -2}, -2),
+        ({"temperature": -0.25, "top_k": 1}, -0.25),
+        ({"temperature": -2, "top_k": 40}, -2),
+    ):
+        raises(next_token, TABLE, error=ValueError, mentions=[value], **arguments)
+        raises(generate, model, prompt, 2, error=ValueError, mentions=[value], **arguments)
+
+
+# --------------------------------------------------------------------------------------------------- the loop
+
+
+@prop(points=6, cases=5)
+def prompt_comes_first(generate, subject, B: Size["B"], T: Choice[5, 9, 1, 6], n: Choice[4, 7, 0], seed: Seed):
+    """The answer is the prompt, whole, followed by as many new tokens as were asked for; a long prompt is kept too."""
+    model, prompt = writer(subject, B, T, seed)
+    text = generate(model, prompt, n)
+    shape(text, [B, T + n])
+    dtype(text, torch.int64)
+    exactly(text[:, :T], prompt, what="the prompt")
+    holds(((text >= 0) & (text < 7)).all(), "no_token")
+
+
+@prop(points=9, cases=6)
+def each_step_sees_the_last_tokens(
+    generate, subject, reference, B: Size["B"], T: Choice[3, 6, 8, 1], greedy: Choice[True, False], seed: Seed
+):
+    """Each step feeds exactly the last `min(t, max_len)` tokens, and takes the next one from the last position."""
+    arguments = {"temperature": 0} if greedy else {"top_k": 1, "temperature": 1.5}
+    model, prompt = writer(subject, B, T, seed)
+    text = generate(model, prompt, 7, **arguments)
+    shape(text, [B, T + 7])
+    windows = [text[row, max(0, t - 6) : t].tolist() for t in range(T, T + 7) for row in range(B)]
+    fed = [row.tolist() for ids in model.method("noted")()["fed"] for row in ids]
+    wrong = next((ids for ids in fed if ids not in windows), None)
+    holds(wrong is None, "fed_other_tokens", fed=wrong)
+    holds(sorted(fed) == sorted(windows), "fed_how_often", got=len(fed), want=len(windows))
+    exactly(text, reference.generate(*writer(reference, B, T, seed), 7, temperature=0))
+
+
+@prop(points=7, cases=4)
+def model_runs_in_eval_mode(generate, subject, mode: Choice["train", "eval"], n: Choice[3, 1], seed: Seed):
+    """At every step the model is in eval mode, and afterwards it is in the mode it came in, all its parts."""
+    model, prompt = writer(subject, 3, 5, seed)
+    model.train() if mode == "train" else model.eval()
+    generate(model, prompt, n)
+    for step, found in enumerate(model.method("noted")()["modes"]):
+        holds(found == "eval", "ran_in_mode", step=step, mode=found)
+    holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
+    holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
+
+
+@prop(points=6)
+def no_graph_is_built(generate, subject):
+    """The model runs without gradients, and whether the caller has them switched on stays as it was."""
+    model, prompt = writer(subject, 3, 5, 1)
+    effects = generate.effects(model, prompt, 3)
+    for step, graph in enumerate(model.method("noted")()["graphs"]):
+        holds(not graph, "built_a_graph", step=step)
+    holds(effects.keeps_grad_mode, "grad_mode_left")
+
+
+@prop(points=6, cases=3)
+def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.6, None), (1.7, 3)], seed: Seed):
+    """Early and late in a text, tokens follow the softmax at this temperature and `top_k`, whatever came before."""
+    temperature, k = setting
+    scaled = largest(k or 7) / temperature
+
+    def sample(rounds):
+        prompt = torch.randint(7, (rounds * 200, 4), generator=torch.Generator().manual_seed(seed))
+        model = subject.make("known_logits", table=TABLE, max_len=6)
+        text = generate(model, prompt, 8, temperature, k, Stream(seed + rounds))
+        shape(text, [len(prompt), 12])
+        windows = [text[:, max(0, t - 6) : t] for t in range(4, 12)]
+        kinds = torch.stack([(ids * torch.arange(1, ids.shape[1] + 1)).sum(1) % 3 for ids in windows])  # [n, B]
+        for steps in (slice(0, 1), slice(1, 4), slice(4, 8)):
+            yield text[:, 4:].T[steps].flatten(), kinds[steps].flatten(), scaled
+        model = subject.make("known_logits", table=TABLE[:1], max_len=6)  # the same logits at every step
+        text = generate(model, prompt, 8, temperature, k)[:, 4:]
+        for one, other in ((text[:, :-1], text[:, 1:]), (text[::2], text[1::2])):
+            kind = torch.zeros(one.numel(), dtype=torch.int64)
+            yield pairs(one.flatten(), other.flatten(), kind, kind, scaled[:1])
+
+    holds_for(sample)
+
+
+@prop(points=3)
+def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"]):
+    """The logits, the prompt, and what the model answered are the same afterwards."""
+    for arguments in ({"temperature": 0.5}, {"top_k": 3}, {"temperature": 0}, {}):
+        inputs_unchanged(next_token, logits, **arguments)
+        inputs_unchanged(next_token, logits.clone().requires_grad_(), **arguments)
+        model, prompt = writer(subject, 3, 8, 2)
+        inputs_unchanged(generate, model, prompt, 3, **arguments)
+        holds(model.method("noted")()["spoiled"] == 0, "logits_spoiled")
+
+
+@prop(points=2)
+def cycle_goes_on(generate, subject):
+    """A model that has learned the cycle 0 1 ... 7 continues 0 1 2 with 3 4 5 6 7 0 1 2 ..., past its `max_len`."""
+    model = subject.make("cycle_model")
+    text = generate(model, torch.tensor([[0, 1, 2]]), 21, top_k=1)
+    exactly(text, torch.arange(24)[None] % 8)
+    text = generate(model, torch.tensor([[6, 7, 0, 1], [1, 2, 3, 4], [3, 4, 5, 6]]), 20, temperature=0)
+    exactly(text, (torch.tensor([[6], [1], [3]]) + torch.arange(24)) % 8)
+
+
+# ------------------------------------------------------------------------------------- what they are made of
+
+
+def distinct(rows, width, seed):
+    """Logits in which no two of a row are alike: [rows, width], positive and negative, in no order."""
+    generator = torch.Generator().manual_seed(seed)
+    return 0.7 * torch.rand(rows, width, generator=generator).argsort(dim=1) - 2.5
+
+
+def writer(side, rows, length, seed):
+    """A model with `max_len` 6 whose logits depend on all it is fed, and a prompt [rows, length] for it."""
+    table = distinct(11, 7, seed)
+    prompt = torch.randint(7, (rows, length), generator=torch.Generator().manual_seed(seed + 1))
+    return side.make("known_logits", table=table, max_len=6), prompt
+
+
+def differ(tokens, others, key):
+    holds(tokens.shape != others.shape or (tokens != others).any(), key)
+
+
+def largest(k):
+    """The table, with all but the k largest logits of each row blocked."""
+    rank = TABLE.argsort(dim=1, descending=True).argsort(dim=1)
+    return TABLE.masked_fill(rank >= k, -math.inf)
+
+
+def pairs(tokens, others, kinds, other_kinds, logits):
+    """Two draws taken as one: the logits of a pair are what they are if neither knows of the other."""
+    count, width = logits.shape
+    log_p = logits.double().log_softmax(dim=1)
+    both = (log_p[:, None, :, None] + log_p[None, :, None, :]).reshape(count * count, width * width)
+    return tokens * width + others, kinds * count + other_kinds, both
+
+
+def holds_for(sample):
+    """In what `sample` draws, token i is drawn from the softmax of `logits[kinds[i]]`, always."""
+    for rounds in (1, 10):
+        odd, key, params = max((claim for drawn in sample(rounds) for claim in claims(*drawn)), key=lambda claim: claim[0])
+        holds(odd < LIMIT, key, **params)
+        if odd < ODD:
+            return
+
+
+def claims(tokens, kinds, logits):
+    """How odd each token's share is, and how odd the mean of the logits drawn: -log(chance), message, numbers."""
+    shape(tokens, [len(kinds)])
+    holds(((tokens >= 0) & (tokens < logits.shape[1])).all(), "no_token")
+    x = logits.double()
+    p = x.softmax(dim=1)  # [K, V]
+    times = torch.bincount(kinds * x.shape[1] + tokens, minlength=x.numel()).view(x.shape).double()
+    draws = times.sum(1, keepdim=True)  # [K, 1]
+    odd = draws * divergence(times / draws.clamp(min=1), p)
+    kind, token = divmod(int(odd.argmax()), x.shape[1])
+    expected = f"{float(draws[kind] * p[kind, token]):.4g}"
+    counts = {"draws": int(draws[kind]), "times": int(times[kind, token]), "expected": expected}
+    yield float(odd[kind, token]), "how_often", {"token": token, **counts}
+    possible = p > 0
+    x, times = x.where(possible, 0.0), times.where(possible, 0.0)
+    got, want = float((times * x).sum() / times.sum()), float((draws * p * x).sum() / draws.sum())
+    yield tilt(times, x, p), "mean_logit", {"got": f"{got:.4g}", "want": f"{want:.4g}", "draws": int(draws.sum())}
+
+
+def divergence(share, p):
+    """-log of the Chernoff bound on the chance of such a share, for each draw: the binomial relative entropy."""
+    p = p.clamp(ROUNDING, 1 - ROUNDING)
+    return torch.special.xlogy(share, share / p) + torch.special.xlogy(1 - share, (1 - share) / (1 - p))
+
+
+def tilt(times, x, p):
+    """-log of the Chernoff bound on the chance of so large, or so small, a sum of the logits drawn."""
+    slopes = torch.tensor([sign * 0.005 * 2**step for sign in (1, -1) for step in range(8)], dtype=torch.float64)
+    moments = (p * (slopes[:, None, None] * x).exp()).sum(-1).log()  # [16, K]
+    return float((slopes * (times * x).sum() - moments @ times.sum(1)).max())
