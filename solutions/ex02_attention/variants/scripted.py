@@ -1,15 +1,23 @@
 """Unusual: compiled by TorchScript; the name of the fused kernel stands in a comment and in code that never runs."""
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 
 
-@torch.jit.script
+def _compiled(function):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases call TorchScript outdated
+        return torch.jit.script(function)
+
+
+@_compiled
 def attention_scores(q, k):
     return torch.matmul(q, k.transpose(-2, -1)) / float(q.size(-1)) ** 0.5
 
 
-@torch.jit.script
+@_compiled
 def _weights(q, k):
     return torch.softmax(attention_scores(q, k), -1)
 
