@@ -78,14 +78,19 @@ def shape_stays(LayerNorm, FeedForward, PreNormBlock, x: Float["B T C"], hidden:
 
 
 @prop(points=4, cases=2)
-def norm_starts_neutral(LayerNorm, PreNormBlock, dim: Size["C"], hidden: Size["F"]):
+def norm_starts_neutral(LayerNorm, dim: Size["C"]):
     """A new norm changes nothing after standardizing: its weight is all ones, its bias all zeros."""
-    for module, prefix in ((LayerNorm(dim), ""), (LayerNorm(dim, eps=0.1), ""), (PreNormBlock(dim, hidden), "norm.")):
-        start = module.parameters()
-        missing = [name for name in (f"{prefix}weight", f"{prefix}bias") if name not in start]
-        holds(not missing, "missing_parameter", names=", ".join(missing))
-        exactly(start[f"{prefix}weight"].value, torch.ones(dim), what=f"{prefix}weight")
-        exactly(start[f"{prefix}bias"].value, torch.zeros(dim), what=f"{prefix}bias")
+    for norm in (LayerNorm(dim), LayerNorm(dim, eps=0.1)):
+        _starts_neutral(norm, "")
+
+
+def _starts_neutral(module, prefix):
+    start = module.parameters()
+    missing = [name for name in (f"{prefix}weight", f"{prefix}bias") if name not in start]
+    holds(not missing, "missing_parameter", names=", ".join(missing))
+    weight, bias = start[f"{prefix}weight"].value, start[f"{prefix}bias"].value
+    exactly(weight, torch.ones(weight.shape), what=f"{prefix}weight")
+    exactly(bias, torch.zeros(bias.shape), what=f"{prefix}bias")
 
 
 @prop(points=7, cases=3)
@@ -162,6 +167,8 @@ def gelu_is_the_exact_one(
     fill(ffn, weights)
     fill(exact, weights)
     equal(ffn(x), exact(x))
+    ffn.eval()
+    equal(ffn(x), exact(x), what="ffn.eval()(x)")
 
 
 @prop(points=10, cases=3)
@@ -337,15 +344,13 @@ def gradients_are_right(
 
 @prop(points=4, cases=2)
 def parameters_are_counted(LayerNorm, FeedForward, PreNormBlock, dim: Size["C"], hidden: Size["F"]):
-    """The norm has 2C parameters, the feed-forward 2CF + F + C, the block their sum; two modules share none."""
+    """The norm has 2C parameters, the feed-forward 2CF + F + C, the block their sum; its norm starts as any norm does."""
     norm, ffn = 2 * dim, 2 * dim * hidden + hidden + dim
+    block = PreNormBlock(dim, hidden, 0.1)
     count(_count(LayerNorm(dim)), norm, what="sum(p.numel() for p in LayerNorm(C).parameters())")
     count(_count(FeedForward(dim, hidden)), ffn, what="sum(p.numel() for p in FeedForward(C, F).parameters())")
-    count(
-        _count(PreNormBlock(dim, hidden, 0.1)),
-        norm + ffn,
-        what="sum(p.numel() for p in PreNormBlock(C, F).parameters())",
-    )
+    count(_count(block), norm + ffn, what="sum(p.numel() for p in PreNormBlock(C, F).parameters())")
+    _starts_neutral(block, "norm.")
 
 
 def _count(module):

@@ -216,7 +216,8 @@ def nothing_is_dropped(
                 _drops_nothing(first.calls)
         again = fused_attention.without_grad(q, keys, values, **options)
         equal(again, first.value, tol=1e-5)
-        _drops_nothing(attention_error.with_kernel(q, keys, values, causal=True).calls)
+        for causal in (False, True):
+            _drops_nothing(attention_error.with_kernel(q, keys, values, causal=causal).calls)
 
 
 def _drops_nothing(calls):

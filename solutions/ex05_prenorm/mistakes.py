@@ -542,6 +542,21 @@ MISTAKES = [
         zh=("所有的块共用同一个 norm", "每个块要在 __init__ 里建自己的 norm；写在类上的东西是大家共有的。"),
     ),
     Mistake(
+        "initialises_every_parameter_of_the_block_again",
+        old="self.ffn = FeedForward(dim, hidden, dropout)\n",
+        new="self.ffn = FeedForward(dim, hidden, dropout)\n"
+        "        for parameter in self.parameters():\n            nn.init.normal_(parameter, std=0.02)\n",
+        caught_by="parameters_are_counted",
+        en=(
+            "initialises every parameter of the block again, the norm's among them",
+            "A loop over all parameters does not know which of them belong to a norm: that one starts with ones and zeros.",
+        ),
+        zh=(
+            "把块里的所有参数重新初始化了一遍，连 norm 的也没有放过",
+            "遍历所有参数的循环不知道哪些属于 norm：norm 的参数应从全 1 和全 0 开始。",
+        ),
+    ),
+    Mistake(
         "has_a_second_norm_that_it_never_uses",
         old="self.norm = LayerNorm(dim)\n",
         new="self.norm = LayerNorm(dim)\n        self.norm2 = LayerNorm(dim)\n",
