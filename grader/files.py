@@ -130,11 +130,16 @@ class Disk:
 
     def kind(self, path: str) -> Kind | None:
         try:
-            return _kind_of(os.lstat(self.at(path)).st_mode)
+            return None if self._behind_link(path) else _kind_of(os.lstat(self.at(path)).st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
             raise Refused("submission.unreadable", file=self.shown(path), error=reason(error)) from None
+
+    def _behind_link(self, path: str) -> bool:
+        """Whether a folder on the way is a link, to another student's work or to the solutions."""
+        parts = path.split("/")
+        return any(self.at("/".join(parts[:end])).is_symlink() for end in range(1, len(parts)))
 
     def entries(self, folder: str) -> list[Entry]:
         kept: list[Entry] = []
@@ -152,7 +157,9 @@ class Disk:
     def open(self, path: str) -> BinaryIO:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
         kind = self.kind(path)
-        if kind is not None and kind is not Kind.FILE:
+        if kind is None:
+            raise Refused("submission.no_path", path=self.shown(path))
+        if kind is not Kind.FILE:
             raise not_regular(kind, self.shown(path))
         try:
             descriptor = os.open(self.at(path), flags | getattr(os, "O_BINARY", 0))

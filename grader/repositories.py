@@ -79,7 +79,7 @@ class Commit:
 
     def _checked_out(self, path: str, blob: Blob) -> bytes | None:
         """The file of the working tree, if it is the committed one."""
-        if self.tree is None or _leads_through_link(self.tree, path):
+        if self.tree is None:
             return None
         try:
             data = Disk(self.tree).read(path, blob.size)
@@ -87,11 +87,6 @@ class Commit:
             return None
         header = f"blob {len(data)}\0".encode()
         return data if hashlib.sha1(header + data, usedforsecurity=False).hexdigest() == blob.hash else None
-
-
-def _leads_through_link(tree: Path, path: str) -> bool:
-    parts = path.split("/")
-    return any((tree / "/".join(parts[:end])).is_symlink() for end in range(1, len(parts)))
 
 
 def is_repository(files: Files, folder: str) -> bool:

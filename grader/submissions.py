@@ -259,14 +259,16 @@ def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: It
         try:
             source = read_code(files, path)[0]
             size += len(source)
+            if size > ALL_BYTES:
+                break
+            if not any(name in source for name in exercise.names):  # parsing is slow
+                continue
             tree = parse(source, _name(path))
         except Refused:
             continue
         shared = path.endswith(".ipynb") and _share(exercise, set(defined_names(tree))) > 0.5
         if shared or whose(tree, every) == exercise:
             kept.append(path)
-        if size > ALL_BYTES:
-            break
     return kept
 
 

@@ -443,6 +443,16 @@ def test_links_in_a_commit_lead_nowhere(found, read, here, tmp_path):
     problem(read(found()["mallory"]), "submission.is_link", MODULE)
 
 
+@needs_git
+def test_a_commit_that_lists_too_much_is_left(found, read, here, monkeypatch):
+    """A tree of trees of trees has a billion files; git is stopped, and the working tree counts."""
+    repository(here / "mallory", {MODULE: CODE, **{f"{number}.txt": "" for number in range(100)}})
+    monkeypatch.setattr(repositories, "MOST_LISTED", 1_000)
+    mallory = found()["mallory"]
+    assert "commit" not in mallory.ids
+    assert submitted(read(mallory)).files == {MODULE: CODE}
+
+
 def test_without_git_the_working_tree_is_read(found, read, here, monkeypatch):
     put(here, f"anna/{MODULE}")
     put(here, "anna/.git/HEAD", "a" * 40)
@@ -660,6 +670,16 @@ def test_a_class_archive_that_is_broken_is_told_to_the_instructor(found, here):
         with pytest.raises(Refused) as refused:
             found(put(here, name, b"PK nonsense"))
         assert name in str(refused.value)
+
+
+@pytest.mark.parametrize("folder", ["exercises", SLUG, "hw"])
+def test_a_link_to_the_solutions_is_not_followed(found, read, here, tmp_path, folder):
+    put(tmp_path, f"solutions/{SLUG}/{MODULE}")
+    put(tmp_path, f"solutions/{MODULE}")
+    put(here, "mallory/notes.txt", "x")
+    (here / "mallory" / folder).symlink_to(tmp_path / "solutions")
+    put(here, f"anna/{MODULE}")
+    assert isinstance(read(found()["mallory"]), Problem)
 
 
 # ---- names
