@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -84,22 +84,26 @@ def find(
     The models have the same parameters and differ in what the text leaves open, such as the activation. `inputs`
     is what they are called with. Parameters whose names are `fixed`, where theirs has them, are taken at their word.
     """
-    likely = nearest(theirs, models, inputs, seed)
-    if likely is not None and likely[2]:
-        return likely[:2]
+    sure = nearest(theirs, models, inputs, likely(theirs, models[0]), seed)
+    if sure is not None and sure[2]:
+        return sure[:2]
     for attempt, model in itertools.product(range(ATTEMPTS), models):
         found = by_behaviour(theirs, model, inputs, fixed=fixed, seed=seed + attempt)
-        if found is not None:
-            return found, model
+        sure = nearest(theirs, models, inputs, [found], seed) if found is not None else None
+        if sure is not None and sure[2]:
+            return sure[:2]
     return None
 
 
 def nearest(
-    theirs: Module, models: Sequence[Module], inputs: Sequence[Any], seed: int = 0
+    theirs: Module, models: Sequence[Module], inputs: Sequence[Any], candidates: Iterable[Layout], seed: int = 0
 ) -> tuple[Layout, Module, bool] | None:
-    """Of the layouts that names and shapes suggest and our `models`, the closest pair; and whether it agrees."""
+    """Of some layouts and our `models` the pair that comes closest, and whether it agrees.
+
+    The first layout that agrees is taken; of the models always the closest, for two may agree within the tolerance.
+    """
     tried: list[tuple[float, Layout, Module, bool]] = []
-    for layout in _candidates(shapes(theirs, tuple(shapes(models[0]))), shapes(models[0]), theirs.parameters()):
+    for layout in candidates:
         if theirs.write(layout.theirs_from(given_weights(models[0], seed))) is None:
             own = layout.ours_from({name: entry.value for name, entry in theirs.parameters().items()})
             got = theirs(*inputs)
@@ -107,8 +111,8 @@ def nearest(
                 model.write(own)
                 want = model(*inputs)
                 tried.append((_distance(got, want), layout, model, close(got, want)))
-                if tried[-1][-1]:
-                    return tried[-1][1:]
+        if any(agrees for *_, agrees in tried):
+            break
     return min(tried, key=lambda one: one[0])[1:] if tried else None
 
 
@@ -137,17 +141,19 @@ def close(got: Any, want: Tensor) -> bool:
 # ---- by names, by shapes
 
 
-def _candidates(
-    theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size], aliases: Mapping[str, Any]
-) -> Iterator[Layout]:
+def likely(theirs: Module, ours: Module) -> Iterator[Layout]:
     """All names equal; else equal names kept and the rest paired by shapes; else all paired by shapes."""
-    kept = {name: [name] for name, shape in ours.items() if name in aliases and aliases[name].value.shape == shape}
-    if len(kept) == len(ours):
-        yield renamed(kept, ours)
+    our_shapes = shapes(ours)
+    their_shapes, aliases = shapes(theirs, tuple(our_shapes)), theirs.parameters()
+    kept = {
+        name: [name] for name, shape in our_shapes.items() if name in aliases and aliases[name].value.shape == shape
+    }
+    if len(kept) == len(our_shapes):
+        yield renamed(kept, our_shapes)
     for same in [kept, {}] if kept else [kept]:
-        rest = by_shapes(_without(theirs, same), _without(ours, same))
+        rest = by_shapes(_without(their_shapes, same), _without(our_shapes, same))
         if rest:
-            yield renamed({**same, **rest}, ours)
+            yield renamed({**same, **rest}, our_shapes)
 
 
 def _without(shapes: Mapping[str, torch.Size], names: Container[str]) -> dict[str, torch.Size]:
@@ -323,9 +329,10 @@ class _Flat:
         self.total = _total(shapes)
 
     def place(self, name: str) -> Tensor | None:
-        if name not in self.shapes:
-            return None
-        return _pieces(torch.arange(self.total), self.shapes)[name].reshape(-1)
+        """The places of `name`, or of the one parameter there is below its first word."""
+        alike = [other for other in self.shapes if other.split(".")[0] == name.split(".")[0]]
+        found = name if name in self.shapes else alike[0] if len(alike) == 1 else None
+        return _pieces(torch.arange(self.total), self.shapes)[found].reshape(-1) if found is not None else None
 
     def answer(self, flat: Tensor, inputs: Sequence[Any], cotangent: Tensor) -> tuple[Any, Tensor]:
         """The value, and the gradient of every element (empty where an answer has none)."""
