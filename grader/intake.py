@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -265,7 +265,7 @@ def moodle(place: Place) -> list[HandIn]:
             ids={"moodle_participant": id},
         )
         for id, mounts in students.items()
-    ]
+    ] + (_others(place, {entry.name for entry, _ in found}) if found else [])
 
 
 _WHO = r"(?:(?P<name>.*?)_)?(?P<late>LATE_)?(?P<user>\d+|anon_[A-Za-z0-9]+)_(?P<late_too>LATE_)?"
@@ -277,7 +277,7 @@ def canvas(place: Place) -> list[HandIn]:
     """`lijuan_LATE_123_456_ex05.py`: user 123, attachment 456. Of a file that was handed in again, the newest."""
     entries = place.entries()
     found = [(e, match) for e in entries if (match := CANVAS.fullmatch(e.name) or CANVAS_TEXT.fullmatch(e.name))]
-    if 2 * len(found) < len(entries):
+    if not found or 2 * len(found) < len(entries):
         return []
     students: dict[str, list[tuple[Entry, re.Match[str]]]] = {}
     for entry, match in found:
@@ -294,32 +294,43 @@ def canvas(place: Place) -> list[HandIn]:
             late=any(match["late"] or match["late_too"] for _, match in theirs),
         )
         for user, theirs in students.items()
-    ]
+    ] + _others(place, {entry.name for entry, _ in found})
 
 
 AGAIN = re.compile(r"-(\d{1,2})(?=(?:\.[A-Za-z0-9]+)+$)")
 
 
+@dataclass(frozen=True, order=True)
+class _Upload:
+    """One file of a Canvas download; the larger one of two is the newer."""
+
+    attachment: int
+    again: int  # 1 of `x-1.py`, as Canvas calls an `x.py` that was handed in again
+    file: str
+    entry: str
+
+
 def _newest(theirs: Iterable[tuple[Entry, re.Match[str]]]) -> dict[str, str]:
-    """What each file is called -> its name in the download. Canvas writes `x-1.py` for an `x.py` handed in again."""
-    versions: dict[str, list[tuple[int, int, str, str]]] = {}
+    """What each file is called -> its name in the download."""
+    versions: dict[str, list[_Upload]] = {}
     for entry, match in theirs:
         if "attachment" in match.groupdict():
             again = AGAIN.search(match["file"])
-            count = int(again[1]) if again else 0
-            versions.setdefault(AGAIN.sub("", match["file"]), []).append(
-                (int(match["attachment"]), count, match["file"], entry.name)
-            )
+            upload = _Upload(int(match["attachment"]), int(again[1]) if again else 0, match["file"], entry.name)
+            versions.setdefault(AGAIN.sub("", match["file"]), []).append(upload)
     newest: dict[str, str] = {}
-    for called, files in versions.items():
-        parts = (
-            len(files) > 1 and all(count for _, count, *_ in files) and not re.match("ex|hw|submission", called, re.I)
-        )
-        if parts:  # part-1.py and part-2.py
-            newest |= {file: name for _, _, file, name in files}
+    for called, uploads in versions.items():
+        if _are_parts(called, uploads):
+            newest |= {upload.file: upload.entry for upload in uploads}
         else:
-            newest[called] = max(files)[3]
+            newest[called] = max(uploads).entry
     return newest
+
+
+def _are_parts(called: str, uploads: Sequence[_Upload]) -> bool:
+    """Whether they are `part-1.py` and `part-2.py` rather than two versions of one file."""
+    numbered = len(uploads) > 1 and all(upload.again for upload in uploads)
+    return numbered and not re.match("ex|hw|submission", called, re.IGNORECASE)
 
 
 def cloned(place: Place) -> list[HandIn]:
@@ -327,9 +338,12 @@ def cloned(place: Place) -> list[HandIn]:
     clones = {name for name in place.folders() if place.is_repository(name)}
     if not isinstance(place.files, Disk) or not clones:
         return []
-    others = [entry for entry in place.entries() if _is_packed(entry) and entry.name not in clones]
-    found = [_of_commit(place, place.files, name) for name in sorted(clones)]
-    return found + [_of_folder(place, entry) for entry in others]
+    return [_of_commit(place, place.files, name) for name in sorted(clones)] + _others(place, clones)
+
+
+def _others(place: Place, told: Container[str]) -> list[HandIn]:
+    """Folders and archives that stand among the recognised ones and are none: nobody is passed over in silence."""
+    return [_of_folder(place, entry) for entry in place.entries() if _is_packed(entry) and entry.name not in told]
 
 
 def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:

@@ -210,7 +210,7 @@ def _printed(command: Sequence[str], environ: Mapping[str, str], most: int) -> b
                 process.kill()
     finally:
         alarm.cancel()
-    return printed if process.returncode == 0 else None
+    return printed if process.returncode == 0 and len(printed) <= most else None
 
 
 def forget() -> None:

@@ -273,6 +273,13 @@ def test_moodle_blind_marking_and_equal_names(found, here):
     assert set(found()) == {"Participant 1", "参与者 2", "Wei Li (3)", "Wei Li (4)"}
 
 
+@pytest.mark.parametrize("name", ["Anna_1_assignsubmission_file_/ex02.py", "anna_1_2_ex02.py"])
+def test_nobody_among_recognised_students_is_passed_over(found, read, here, name):
+    put(here, name)
+    put(here, f"Late Ben/{MODULE}")
+    assert isinstance(read(found()["Late Ben"]), Submission)
+
+
 def test_moodle_as_one_zip_with_archives_in_it(found, read, here):
     names = [f"学生{number}_{number}_assignsubmission_file_" for number in range(3)]
     path = put(here, "CS-作业2-99.zip", zipped({f"{name}/hw.zip": zipped({MODULE: CODE}) for name in names}))
