@@ -37,6 +37,17 @@ def with_padding(weight, p):
     return weight
 
 
+@prop(points=5)
+def has_one_parameter(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"]):
+    """The one parameter is weight, of shape [V, C]: V*C trainable numbers, with padding and without."""
+    for embed in (TokenEmbedding(V, C), TokenEmbedding(V, C, padding_idx=p)):
+        parameters = embed.parameters()
+        holds("weight" in parameters, "no_weight", shape=[V, C])
+        shape(parameters["weight"].value, V, C, what="weight")
+        holds(parameters["weight"].requires_grad, "not_trainable")
+        count(sum(entry.value.numel() for entry in parameters.values() if entry.same_as is None), V * C)
+
+
 @prop(points=10)
 def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
     """forward(ids) holds, at every place, the row of weight that the id there names, with padding and without."""
@@ -46,7 +57,7 @@ def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: I
     equal(written(TokenEmbedding(*weight.shape, padding_idx=p), weight)(ids), weight[ids])
 
 
-@prop(points=6)
+@prop(points=6, cases=4)
 def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B H T", "V"], p: Index["V"]):
     """ids of shape [], [T], [B, T] and [B, H, T] give [C], [T, C], [B, T, C] and [B, H, T, C]."""
     embed = written(TokenEmbedding(*weight.shape), weight)
@@ -116,7 +127,7 @@ def padding_row_survives_training(
     depends(trained[ordinary], weight[ordinary], what="weight")
 
 
-@prop(points=5)
+@prop(points=5, cases=3)
 def without_padding_every_row_learns(
     TokenEmbedding, weight: Float["V C", 0.4], cotangent: Float["V C"], V: Size["V"], C: Size["C"]
 ):
@@ -131,17 +142,6 @@ def without_padding_every_row_learns(
         equal(embed.gradients(every, cotangent=cotangent).parameters.get("weight"), cotangent, what="weight.grad")
 
 
-@prop(points=5)
-def has_one_parameter(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"]):
-    """The one parameter is weight, of shape [V, C]: V*C trainable numbers, with padding and without."""
-    for embed in (TokenEmbedding(V, C), TokenEmbedding(V, C, padding_idx=p)):
-        parameters = embed.parameters()
-        holds("weight" in parameters, "no_weight", shape=[V, C])
-        shape(parameters["weight"].value, V, C, what="weight")
-        holds(parameters["weight"].requires_grad, "not_trainable")
-        count(sum(entry.value.numel() for entry in parameters.values() if entry.same_as is None), V * C)
-
-
 @prop(points=5, sizes={"V": (180, 220)}, cases=3)
 def accepts_every_integer_dtype(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
     """ids of dtype uint8, int8, int16, int32 and int64 are all looked up alike."""
@@ -153,7 +153,7 @@ def accepts_every_integer_dtype(TokenEmbedding, weight: Float["V C", 0.4], ids: 
         equal(padded(fitting.to(kind)), with_padding(weight.clone(), p)[fitting])
 
 
-@prop(points=4)
+@prop(points=4, cases=3)
 def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """float ids raise TypeError, also when they are whole numbers; the message says what came."""
     embed = written(TokenEmbedding(*weight.shape), weight)
@@ -203,7 +203,7 @@ def forward_builds_no_one_hot(TokenEmbedding, weight: Float["V C", 0.4], ids: Id
         holds(total < ids.numel() * V, "one_hot_made", shape=widest.shape if widest else [], op=widest and widest.op)
 
 
-@prop(points=3)
+@prop(points=3, cases=3)
 def leaves_ids_and_weights_alone(
     TokenEmbedding, one_hot_embedding, weight: Float["V C", 2.0], ids: Ids["B T", "V"], p: Index["V"]
 ):
@@ -215,7 +215,7 @@ def leaves_ids_and_weights_alone(
         exactly(embed.parameters()["weight"].value, table, what="weight")
 
 
-@prop(points=3)
+@prop(points=3, cases=3)
 def takes_ids_of_any_layout(
     TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["T B", "V"], wide: Float["C V", 0.4]
 ):
@@ -230,7 +230,7 @@ def takes_ids_of_any_layout(
     equal(one_hot_embedding(ids, row), row[ids])
 
 
-@prop(points=3)
+@prop(points=3, cases=3)
 def answers_each_call_afresh(
     TokenEmbedding, weight: Float["V C", 0.4], other: Float["V C", 0.4], ids: Ids["B T", "V"], more: Ids["B T", "V"]
 ):
@@ -255,7 +255,7 @@ def one_hot_equals_the_lookup(one_hot_embedding, weight: Float["V C", 0.4], ids:
         equal(out, weight[some])
 
 
-@prop(points=2)
+@prop(points=2, cases=2)
 def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """one_hot_embedding multiplies and adds up instead of picking rows."""
     effects = one_hot_embedding.effects(ids, weight)
@@ -264,7 +264,7 @@ def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids[
     holds(any(word in op for op in ran for word in PRODUCTS), "no_product")
 
 
-@prop(points=2)
+@prop(points=2, cases=3)
 def one_hot_passes_gradients(
     one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"]
 ):
@@ -275,7 +275,7 @@ def one_hot_passes_gradients(
     equal(got[0] if got else None, sums, what="weight.grad")
 
 
-@prop(points=2)
+@prop(points=2, cases=2)
 def keeps_the_dtype(TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """The vectors have the dtype of the table; one_hot_embedding takes float64, float16 and bfloat16 tables as well."""
     dtype(written(TokenEmbedding(*weight.shape), weight)(ids), torch.float32)

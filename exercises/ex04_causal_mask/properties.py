@@ -256,7 +256,7 @@ def blocked_rows_get_no_gradient(
     exactly(got[0][0, :, : r + 1], torch.zeros_like(got[0][0, :, : r + 1]), what=f"q.grad[0, :, :{r + 1}]")
 
 
-@prop(points=5)
+@prop(points=5, cases=4)
 def extreme_scores_survive(
     masked_softmax,
     causal_attention,
@@ -286,7 +286,7 @@ def extreme_scores_survive(
         )
 
 
-@prop(points=3)
+@prop(points=3, cases=4)
 def zero_scores_are_ordinary(
     masked_softmax,
     causal_attention,
@@ -307,7 +307,7 @@ def zero_scores_are_ordinary(
     equal(causal_attention(0 * q, k, v), reference.causal_attention(0 * q, k, v))
 
 
-@prop(points=5)
+@prop(points=5, cases=3)
 def half_precision_works(
     masked_softmax,
     causal_attention,
@@ -325,6 +325,9 @@ def half_precision_works(
         weights = masked_softmax(scores.to(kind), mask)
         finite(weights)
         equal(weights, reference.masked_softmax(scores.to(kind), mask), tol=tol)
+        some_empty = mask & (torch.arange(len(mask)) > 0)[:, None]
+        for gradient in masked_softmax.gradients(scores.to(kind), some_empty, cotangent=scores.to(kind)).inputs:
+            finite(gradient, what="scores.grad")
         inputs = q.to(kind), k.to(kind), v.to(kind)
         for padded in ((), (padding,)):
             out = causal_attention(*inputs, *padded)
@@ -332,7 +335,7 @@ def half_precision_works(
             equal(out, reference.causal_attention(*inputs, *padded), tol=tol)
 
 
-@prop(points=2)
+@prop(points=2, cases=2)
 def keeps_the_dtype(
     masked_softmax,
     causal_attention,
@@ -404,7 +407,7 @@ def no_mask_of(elements, effects):
         holds(not two_valued, "full_mask", shape=made.shape, dtype=made.dtype, op=made.op)
 
 
-@prop(points=2)
+@prop(points=2, cases=3)
 def leaves_its_inputs_alone(
     padding_mask,
     combine_masks,
@@ -429,7 +432,7 @@ def leaves_its_inputs_alone(
     inputs_unchanged(causal_attention, q, k, v, padding)
 
 
-@prop(points=2)
+@prop(points=2, cases=3)
 def takes_tensors_of_any_layout(
     padding_mask,
     combine_masks,
@@ -463,7 +466,7 @@ def takes_tensors_of_any_layout(
     equal(masked_softmax(scores.clone().requires_grad_(), mask), reference.masked_softmax(scores, mask))
 
 
-@prop(points=2)
+@prop(points=2, cases=3)
 def answers_each_call_afresh(
     causal_mask,
     masked_softmax,

@@ -36,7 +36,8 @@ def rope_angles(positions: Tensor, head_dim: int, base: float = 10000.0) -> tupl
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Turn x [B, H, T, D] by the angles of the tables cos, sin [T, D]: x * cos + rotate_half(x) * sin, [B, H, T, D].
 
-    x may be float16 or bfloat16 while the tables are float32; the answer may then have either dtype. x stays as it is.
+    The answer has the dtype of x. One exception: x may be float16 or bfloat16 while the tables are float32, and then
+    float32 is right as well. x stays as it is.
     """
     raise NotImplementedError("ex06: apply_rope is not implemented yet")
 
@@ -48,6 +49,6 @@ def rope_attention_scores(
 
     Queries stand at `q_positions [T]`, keys at `k_positions [S]`. While decoding with a cache T is small and the
     positions of the queries start where the cache ends. With half-precision q and k the angles are still computed in
-    float32 or better.
+    float32 or better; the scores may then be half or float32, else they have the dtype of q.
     """
     raise NotImplementedError("ex06: rope_attention_scores is not implemented yet")

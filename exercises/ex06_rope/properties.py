@@ -28,7 +28,7 @@ def tables(reference, positions, width, base=10000.0):
     return [table.float() for table in reference.rope_angles(positions, width, base)]
 
 
-@prop(points=3, sizes=EVEN)
+@prop(points=3, cases=3, sizes=EVEN)
 def tables_have_the_right_shape(
     rope_angles,
     apply_rope,
@@ -39,7 +39,7 @@ def tables_have_the_right_shape(
     T: Size["T"],
     S: Size["S"],
 ):
-    """The tables are [T, D] each, turning keeps [B, H, T, D], scores are [B, H, T, S]; D = 2 is the smallest width."""
+    """The tables are [T, D] each (D = 2P: P pairs), turning keeps [B, H, T, D], scores are [B, H, T, S]; D may be 2."""
     for width in (q.shape[-1], 2):
         pair = rope_angles(torch.arange(T), width)
         for name, table in zip(("cos", "sin"), pair, strict=True):
@@ -188,7 +188,7 @@ def scores_of_ones_follow_the_formula(
     equal(rope_attention_scores(q, k, at, keys, base), want.expand(2, 3, -1, -1))
 
 
-@prop(points=5, sizes=EVEN)
+@prop(points=5, cases=4, sizes=EVEN)
 def a_slice_of_the_table_is_the_table_of_the_slice(
     rope_angles, rope_attention_scores, q: Float["B H T 2*P"], T: Size["T"], S: Size["S"], P: Size["P"]
 ):
@@ -234,7 +234,7 @@ def scores_pass_gradients(
         equal(mine, expected, what=f"{name}.grad")
 
 
-@prop(points=5, sizes=EVEN)
+@prop(points=5, cases=4, sizes=EVEN)
 def half_inputs_get_precise_angles(
     apply_rope, rope_attention_scores, reference, q: Float["B H T 2*P"], k: Float["B H S 2*P"], start: Index["60"]
 ):
@@ -252,7 +252,7 @@ def half_inputs_get_precise_angles(
         depends(same[:, :, 1], same[:, :, 0], by=3e-2, what="scores at two neighbouring positions")
 
 
-@prop(points=2, sizes=EVEN)
+@prop(points=2, cases=4, sizes=EVEN)
 def half_positions_get_precise_angles(rope_angles, reference, P: Size["P"], start: Index["40"]):
     """Positions in float16 and bfloat16 are widened before they are multiplied: the tables are as precise as ever."""
     for first, kind, tol in ((1900, torch.float16, 2e-3), (200, torch.bfloat16, 1e-2)):
@@ -276,7 +276,7 @@ def rope_angles_rejects_odd_widths(rope_angles, T: Size["T"], D: Choice[7, 11, 1
     raises(rope_angles, torch.arange(T).float(), D, 500.0, error=ValueError, mentions=[D])
 
 
-@prop(points=3, sizes=EVEN)
+@prop(points=3, cases=3, sizes=EVEN)
 def leaves_its_inputs_alone(
     rotate_half,
     rope_angles,
@@ -298,7 +298,7 @@ def leaves_its_inputs_alone(
     inputs_unchanged(rope_attention_scores, q, k, at / 2, keys / 2)
 
 
-@prop(points=3, sizes=EVEN)
+@prop(points=3, cases=3, sizes=EVEN)
 def takes_tensors_of_any_layout(
     rotate_half,
     rope_angles,
@@ -327,7 +327,7 @@ def takes_tensors_of_any_layout(
     equal(rope_attention_scores(q, k, at, keys), reference.rope_attention_scores(q, k, at, keys))
 
 
-@prop(points=2, sizes=EVEN)
+@prop(points=2, cases=2, sizes=EVEN)
 def keeps_the_dtype(apply_rope, rope_attention_scores, x: Float["B H T 2*P"], at: Ids["T", "50"], reference):
     """float32 vectors with float32 tables give float32, float64 with float64 tables give float64."""
     cos, sin = reference.rope_angles(at, x.shape[-1])
