@@ -17,6 +17,7 @@ from grader.results import Diagnosis, PropertyResult
 from grader.runner import run
 from grader.subject import Subject, SubmissionRaised
 from grader.submissions import Submission
+from grader.turns import Turns
 
 POINTS = 100
 
@@ -24,8 +25,9 @@ POINTS = 100
 class Bench:
     """One exercise, ready to judge: its properties with their cases, its reference, its mistakes' answers."""
 
-    def __init__(self, exercise: Exercise) -> None:
+    def __init__(self, exercise: Exercise, turns: Turns | None = None) -> None:
         self.exercise = exercise
+        self._turns = turns
         self.properties = properties_of(exercise)
         self.reference = Source({exercise.module: exercise.reference}, exercise.module) if exercise.reference else None
         self.named = {mistake.name: mistake for mistake in exercise.mistakes()}
@@ -45,7 +47,7 @@ class Bench:
     ) -> dict[str, PropertyResult]:
         """The result of each property that pytest ran with `arguments`, by name."""
         session = Session(start, submission)
-        judge = Judge(session, self.exact, self.plain, self.exercise.forbidden)
+        judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, turns=self._turns)
         explainer = Explainer(self.exercise, submission, lang)
         try:
             path = self.exercise.folder / "properties.py"

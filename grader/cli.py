@@ -9,36 +9,40 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import traceback
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from grader import __version__
+from grader import __version__, prelude
 from grader.messages import LANGUAGES, locale_language, text
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from grader.batch import Batch, Setting, Which
     from grader.exercises import Course, Exercise
     from grader.grading import Grader
+    from grader.intake import HandIn
     from grader.isolation import Mode
     from grader.results import PropertyResult, Report
+    from grader.running import Run
     from grader.submissions import Problem, Submission
 
 ALL_PASSED, NOT_ALL, USAGE, OUR_FAULT, NOT_ISOLATED = range(5)
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and exits. Whatever goes wrong ends in one sentence and an exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     lang = wanted_language(words)
-    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported anywhere
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{os.devnull}/none")  # else it leaves .hypothesis/ here
-    warnings.filterwarnings("ignore", "Failed to initialize NumPy")  # torch says it; nothing here needs numpy
+    prelude.begin()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -67,7 +71,7 @@ def _run(words: list[str], lang: str) -> int:
         return stop.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo(err=True)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
@@ -535,6 +539,150 @@ def solution(exercise: str, yes: bool, course_folder: str | None) -> int:
 
 
 # ---- for those who write and run courses
+
+
+@cli.command("batch")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="OUT", required=True)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N")
+@click.option("--shard", "part", metavar="I/N", default="1/1")
+@click.option("--only", multiple=True, metavar="NAME")
+@click.option("--exercise", "words", multiple=True, metavar="EXERCISE")
+@click.option("--failed", is_flag=True)
+@click.option("--changed", is_flag=True)
+@click.option("--regrade", is_flag=True)
+@click.option("--dry-run", is_flag=True)
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--isolation", type=click.Choice(["best", "require"]), default="require", show_default=True)
+@click.option("--scheduler", metavar="ADDRESS")
+@lang_option
+@course_option
+def batch(
+    folder: Path,
+    out: Path,
+    jobs: int | None,
+    part: str,
+    only: tuple[str, ...],
+    words: tuple[str, ...],
+    failed: bool,
+    changed: bool,
+    regrade: bool,
+    dry_run: bool,
+    as_json: bool,
+    isolation: Mode,
+    scheduler: str | None,
+    course_folder: str | None,
+) -> int:
+    from grader import batch as batches
+    from grader.crew import usable_cores
+    from grader.running import Run, dry_run_lines
+
+    course, lang = _course(course_folder), _lang()
+    chosen = [course.find(word) for word in words] or list(course.exercises)
+    found = _hand_ins(folder, course, only)
+    if dry_run:
+        for line in dry_run_lines(found, chosen, course, lang, as_json):
+            click.echo(line)
+        return ALL_PASSED
+    index, count = _part(part)
+    tasks = batches.shard(batches.plan(found, chosen, course, lang), index, count)
+    if not tasks and count == 1:
+        raise Refusal("batch.nothing", folder=folder)
+    which: Which = "all" if regrade else "failed" if failed else "changed" if changed else "new"
+    setting = batches.Setting(course.folder.resolve(), lang, isolation)
+    with _kept(out, setting) as kept:
+        run = Run(kept, tasks, which, lang, as_json)
+        return _ended(run, out, lambda: run.grade(_executor(scheduler, jobs or usable_cores())))
+
+
+@cli.command("merge")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="OUT...")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="OUT", required=True)
+@lang_option
+@course_option
+def merge(folders: tuple[Path, ...], out: Path, course_folder: str | None) -> int:
+    from grader.batch import Setting
+    from grader.gradebook import UnknownBook
+
+    course, lang = _course(course_folder), _lang()
+    with _kept(out, Setting(course.folder.resolve(), lang, "best")) as kept:
+        try:
+            kept.merge(folders)
+        except UnknownBook as error:
+            raise Refusal("batch.no_book", file=error.path, reason=error.reason) from None
+        kept.finish()
+        click.echo(text("batch.merged", lang, count=sum(1 for _ in kept.book.all_rows()), out=out))
+    return ALL_PASSED
+
+
+def _hand_ins(folder: Path, course: Course, only: Sequence[str]) -> list[HandIn]:
+    from grader.batch import named
+    from grader.files import Refused
+    from grader.intake import hand_ins
+
+    try:
+        found = hand_ins(folder, course)
+    except Refused as refused:
+        raise Refusal("batch.refused", reason=refused.sentence(_lang())) from None
+    if not only:
+        return found
+    chosen, unknown = named(found, only)
+    if unknown:
+        raise Refusal("batch.nobody", names=", ".join(unknown))
+    return chosen
+
+
+def _part(word: str) -> tuple[int, int]:
+    """`2/8` -> (2, 8)."""
+    index, slash, count = word.partition("/")
+    if not slash or not index.isdecimal() or not count.isdecimal() or not 1 <= int(index) <= int(count):
+        raise Refusal("batch.shard", word=word)
+    return int(index), int(count)
+
+
+def _kept(out: Path, setting: Setting) -> Batch:
+    from grader.batch import Batch, Busy
+    from grader.gradebook import UnknownBook
+
+    try:
+        return Batch(out, setting)
+    except Busy:
+        raise Refusal("batch.busy", out=out) from None
+    except UnknownBook as error:
+        raise Refusal("batch.no_book", file=error.path, reason=error.reason) from None
+    except OSError as error:
+        raise Refusal("cli.cannot_write", file=out, error=error.strerror or str(error)) from None
+
+
+def _executor(scheduler: str | None, jobs: int) -> Executor:
+    from grader.crew import Cluster, Crew
+
+    if scheduler is None:
+        return Crew(jobs)
+    try:
+        return Cluster(scheduler)
+    except ImportError:
+        raise Refusal("batch.no_dask") from None
+    except (OSError, ValueError) as error:
+        raise Refusal("batch.no_scheduler", address=scheduler, error=error) from None
+
+
+def _ended(run: Run, out: Path, grade: Callable[[], bool]) -> int:
+    """How a batch ended. Whatever stopped it, what was graded is kept, and it can go on."""
+    from grader.batch import OtherCourse
+
+    try:
+        return ALL_PASSED if grade() else OUR_FAULT
+    except KeyboardInterrupt:
+        run.stopped()
+        click.echo("\n" + text("batch.interrupted", _lang(), done=run.done, total=run.total, out=out), err=True)
+        return INTERRUPTED
+    except OtherCourse as error:
+        raise Refusal("batch.other_course", folder=error) from None
+    except (OSError, sqlite3.OperationalError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        click.echo(text("batch.cannot_keep", _lang(), out=out, error=reason, done=run.done, total=run.total), err=True)
+        return OUR_FAULT
 
 
 @cli.command("selftest")

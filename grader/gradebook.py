@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,24 +20,31 @@ import msgspec
 
 from grader.results import Report, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TABLES = """
 CREATE TABLE IF NOT EXISTS results (
     student TEXT NOT NULL, exercise TEXT NOT NULL, folder TEXT NOT NULL, key TEXT NOT NULL,
     score REAL NOT NULL, max_score REAL NOT NULL, verdict TEXT NOT NULL, mistakes TEXT NOT NULL,
     grader_version TEXT NOT NULL, seconds REAL NOT NULL, graded_at TEXT NOT NULL, previous_score REAL,
-    source TEXT NOT NULL, report BLOB NOT NULL,
+    source TEXT NOT NULL, content TEXT NOT NULL, absent INTEGER NOT NULL, report BLOB NOT NULL,
     PRIMARY KEY (student, exercise)
 );
-CREATE TABLE IF NOT EXISTS absent (student TEXT NOT NULL, exercise TEXT NOT NULL, PRIMARY KEY (student, exercise));
 """
 COLUMNS = ("submission", "exercise", "score", "max_score", "verdict", "mistakes", "grader_version")
+
+
+class UnknownBook(Exception):
+    """A file that is no gradebook of this version of the program."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
 
 
 class Entry(msgspec.Struct, frozen=True):
     """One row. `folder` is where its reports stand below `reports/`; `previous_score` is what a regrade replaced.
 
-    `source` is the submission's main file, for the comparison of submissions.
+    `source` is the submission's main file, for the comparison of submissions; `content` is the digest of all of it.
     """
 
     student: str
@@ -52,107 +60,147 @@ class Entry(msgspec.Struct, frozen=True):
     graded_at: str
     previous_score: float | None
     source: str
+    content: str = ""
+    absent: bool = False
 
     @property
     def lowered(self) -> bool:
         """Whether a regrade took points away."""
-        return self.previous_score is not None and self.score < self.previous_score
+        return self.graded and self.previous_score is not None and self.score < self.previous_score
+
+    @property
+    def graded(self) -> bool:
+        """Whether it says something of a submission: not an error of the grader's own, and not that there is none."""
+        return self.verdict is not Verdict.GRADER_ERROR and not self.absent
 
 
 class Gradebook:
-    """The store at `path`; close it, or use it as a context manager."""
+    """The store at `path`; close it, or use it as a context manager.
+
+    Raises:
+        UnknownBook: the file is something else, or of another version.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._db = sqlite3.connect(path, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(TABLES)
-        self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        try:
+            _must_be_ours(self._db, path)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(TABLES)
+            self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        except BaseException:
+            self._db.close()
+            raise
 
     def settled(self, student: str, exercise: str, key: str) -> bool:
         """Whether this very thing has been graded; an error of the grader's own does not count."""
-        row = self._db.execute(
-            "SELECT key, verdict FROM results WHERE student = ? AND exercise = ?", (student, exercise)
-        ).fetchone()
-        return row is not None and row[0] == key and row[1] != Verdict.GRADER_ERROR
+        entry = self.entry(student, exercise)
+        return entry is not None and entry.key == key and entry.verdict is not Verdict.GRADER_ERROR
 
     def has_grade(self, student: str, exercise: str) -> bool:
-        """Whether there is a result that is not an error of the grader's own."""
-        entry = self._entry(student, exercise)
-        return entry is not None and entry.verdict is not Verdict.GRADER_ERROR
+        """Whether there is a result of a submission that is not an error of the grader's own."""
+        entry = self.entry(student, exercise)
+        return entry is not None and entry.graded
 
-    def put(self, student: str, folder: str, key: str, report: Report, source: str) -> Entry:
-        """Keep a result, and say what is in the book now.
+    def put(
+        self, student: str, folder: str, key: str, report: Report, source: str, content: str = "", absent: bool = False
+    ) -> Entry:
+        """Keep a result, and return its row; `absent` tells that there is no submission.
 
-        An error of the grader's own never replaces a grade.
+        Neither an error of the grader's own nor the lack of a submission ever replaces a grade: the book stays as it
+        was, and the row says so only by its `previous_score`.
         """
-        encoded = msgspec.json.encode(report)
-        with self._transaction():
-            old = self._entry(student, report.exercise)
-            if old is not None and report.verdict is Verdict.GRADER_ERROR and old.verdict is not Verdict.GRADER_ERROR:
-                return old
-            previous = old.score if old is not None and old.verdict is not Verdict.GRADER_ERROR else None
-            self._db.execute(
-                "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(student, report.exercise, folder, key, report.score, report.max_score, report.verdict.value),
-                    json.dumps(report.mistakes),
-                    report.environment.get("grader", ""),
-                    *(report.seconds, report.graded_at, previous, source, encoded),
-                ),
-            )
-            self._db.execute("DELETE FROM absent WHERE student = ? AND exercise = ?", (student, report.exercise))
-        entry = self._entry(student, report.exercise)
-        assert entry is not None
-        return entry
+        new = Entry(
+            *(student, report.exercise, folder, key, report.score, report.max_score, report.verdict, report.mistakes),
+            grader_version=report.environment.get("grader", ""),
+            seconds=report.seconds,
+            graded_at=report.graded_at,
+            previous_score=None,
+            source=source,
+            content=content,
+            absent=absent,
+        )
+        return self._replace(new, zlib.compress(msgspec.json.encode(report), 1))
 
     def miss(self, student: str, exercise: str) -> None:
         """Note that a student has handed in nothing for an exercise; a grade that is there stays."""
+        none = Entry(student, exercise, "", "", 0.0, 0.0, Verdict.MISSING, [], "", 0.0, "", None, "", absent=True)
+        self._replace(none, b"")
+
+    def _replace(self, new: Entry, report: bytes) -> Entry:
         with self._transaction():
-            if self._entry(student, exercise) is None:
-                self._db.execute("INSERT OR IGNORE INTO absent VALUES (?, ?)", (student, exercise))
+            old = self.entry(new.student, new.exercise)
+            if old is not None and old.graded:
+                new = msgspec.structs.replace(new, previous_score=old.score)
+                if not new.graded:
+                    return new
+            row = [getattr(new, name) for name in FIELDS]
+            row[FIELDS.index("verdict")] = new.verdict.value
+            row[FIELDS.index("mistakes")] = json.dumps(new.mistakes)
+            marks = ", ".join("?" * (len(row) + 1))
+            self._db.execute(
+                f"INSERT OR REPLACE INTO results ({', '.join(FIELDS)}, report) VALUES ({marks})", (*row, report)
+            )
+        return new
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
-    def _entry(self, student: str, exercise: str) -> Entry | None:
+    def entry(self, student: str, exercise: str) -> Entry | None:
+        """One row."""
         found = self._db.execute(f"{SELECT} WHERE student = ? AND exercise = ?", (student, exercise)).fetchone()
         return _entry(found) if found else None
 
+    def all_rows(self) -> Iterator[Entry]:
+        """Every row, those of missing submissions too, by student and exercise, one at a time."""
+        return (_entry(row) for row in self._db.execute(f"{SELECT} ORDER BY student, exercise"))
+
     def entries(self) -> list[Entry]:
-        """Every row, by student and exercise."""
-        return [_entry(row) for row in self._db.execute(f"{SELECT} ORDER BY student, exercise")]
+        """Every row of a submission, by student and exercise."""
+        return [entry for entry in self.all_rows() if not entry.absent]
 
     def absences(self) -> list[tuple[str, str]]:
         """Student and exercise of everything that was not handed in."""
-        return list(self._db.execute("SELECT student, exercise FROM absent ORDER BY student, exercise"))
+        return [(entry.student, entry.exercise) for entry in self.all_rows() if entry.absent]
 
     def reports(self) -> Iterator[tuple[str, Report]]:
-        """Student and report of every row, one at a time."""
-        for student, encoded in self._db.execute("SELECT student, report FROM results ORDER BY student, exercise"):
-            yield student, msgspec.json.decode(encoded, type=Report)
+        """Student and report of every submission, one at a time."""
+        select = "SELECT student, report FROM results WHERE NOT absent ORDER BY student, exercise"
+        for student, packed in self._db.execute(select):
+            yield student, _unpacked(packed)
+
+    def report(self, student: str, exercise: str) -> Report | None:
+        """One report, also that of a submission that is missing."""
+        found = self._db.execute(
+            "SELECT report FROM results WHERE student = ? AND exercise = ? AND report != x''", (student, exercise)
+        ).fetchone()
+        return _unpacked(found[0]) if found else None
 
     def merge(self, other: Path) -> int:
-        """Take over every row of another gradebook; of two for the same work, the later one stays."""
+        """Take over every row of another gradebook; of two for the same work, the later one stays.
+
+        Raises:
+            UnknownBook: there is none, or one of another version.
+        """
+        if not other.is_file():
+            raise UnknownBook(other, "no such file")
         self._db.execute("ATTACH DATABASE ? AS other", (str(other),))
         try:
+            _must_be_ours(self._db, other, "other", empty=False)
             with self._transaction():
                 before = self._db.total_changes
                 self._db.execute(MERGE)
-                self._db.execute("INSERT OR IGNORE INTO absent SELECT * FROM other.absent")
-                self._db.execute(
-                    "DELETE FROM absent WHERE EXISTS (SELECT 1 FROM results r"
-                    " WHERE r.student = absent.student AND r.exercise = absent.exercise)"
-                )
                 return self._db.total_changes - before
         finally:
             self._db.execute("DETACH DATABASE other")
@@ -169,17 +217,34 @@ class Gradebook:
 
 FIELDS = Entry.__struct_fields__
 SELECT = f"SELECT {', '.join(FIELDS)} FROM results"
-MERGE = """
-INSERT OR REPLACE INTO results SELECT theirs.* FROM other.results theirs
+MERGE = f"""
+INSERT OR REPLACE INTO results ({", ".join(FIELDS)}, report)
+SELECT {", ".join(f"theirs.{name}" for name in FIELDS)}, theirs.report FROM other.results theirs
 LEFT JOIN results ours ON ours.student = theirs.student AND ours.exercise = theirs.exercise
 WHERE ours.student IS NULL
-   OR (theirs.verdict != 'grader_error' AND (ours.verdict = 'grader_error' OR theirs.graded_at > ours.graded_at))
-"""
+   OR (2 - 2 * theirs.absent - (theirs.verdict = 'grader_error'), theirs.graded_at)
+    > (2 - 2 * ours.absent - (ours.verdict = 'grader_error'), ours.graded_at)
+"""  # first what says more: a grade, an error of the grader's own, nothing; then what is later
+
+
+def _must_be_ours(db: sqlite3.Connection, path: Path, schema: str = "main", empty: bool = True) -> None:
+    try:
+        version = db.execute(f"PRAGMA {schema}.user_version").fetchone()[0]
+        tables = db.execute(f"SELECT count(*) FROM {schema}.sqlite_master").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        raise UnknownBook(path, str(error)) from None
+    if version != SCHEMA_VERSION and (tables or not empty):
+        raise UnknownBook(path, f"version {version}, not {SCHEMA_VERSION}")
 
 
 def _entry(row: tuple[object, ...]) -> Entry:
     values = dict(zip(FIELDS, row, strict=True))
-    return msgspec.convert({**values, "mistakes": json.loads(str(values["mistakes"]))}, Entry)
+    values |= {"mistakes": json.loads(str(values["mistakes"])), "absent": bool(values["absent"])}
+    return msgspec.convert(values, Entry)
+
+
+def _unpacked(packed: bytes) -> Report:
+    return msgspec.json.decode(zlib.decompress(packed), type=Report)
 
 
 def gradebook_csv(book: Gradebook) -> str:
@@ -187,14 +252,7 @@ def gradebook_csv(book: Gradebook) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    rows = [
-        (entry.student, entry.exercise, *_scores(entry), " ".join(entry.mistakes), entry.grader_version)
-        for entry in book.entries()
-    ]
-    rows += [(student, exercise, "0", "", Verdict.MISSING.value, "", "") for student, exercise in book.absences()]
-    writer.writerows(sorted(rows))
+    for entry in book.all_rows():
+        scores = (f"{entry.score:g}", f"{entry.max_score:g}" if entry.max_score else "", entry.verdict.value)
+        writer.writerow((entry.student, entry.exercise, *scores, " ".join(entry.mistakes), entry.grader_version))
     return text.getvalue()
-
-
-def _scores(entry: Entry) -> tuple[str, str, str]:
-    return (f"{entry.score:g}", f"{entry.max_score:g}", entry.verdict.value)

@@ -22,6 +22,7 @@ from grader.exercises import Course, Exercise, read_source
 from grader.messages import text
 from grader.results import Diagnosis, Isolation, PropertyResult, Report, Verdict
 from grader.submissions import Problem, Submission
+from grader.turns import Turns, Unshared, machine
 
 if TYPE_CHECKING:
     from grader.bench import Bench
@@ -34,13 +35,14 @@ class Grader:
     """Grades submissions one after the other: one zygote, and a bench for each exercise.
 
     `mode` is "best" (as good as this machine can) or "require" (refuse to run less than contained). The zygote is
-    started by the first submission that is fit to run.
+    started by the first submission that is fit to run. `shared` tells that other judges are at work on this machine.
     """
 
-    def __init__(self, course: Course, lang: str = "en", mode: isolating.Mode = "best") -> None:
+    def __init__(self, course: Course, lang: str = "en", mode: isolating.Mode = "best", shared: bool = False) -> None:
         self._course = course
         self._lang = lang
         self._mode = mode
+        self._turns: Turns = machine() if shared else Unshared()
         self._hidden = [course.folder / "exercises", course.folder / "solutions"]
         self._zygote: isolating.Zygote | None = None
         self._benches: dict[str, Bench] = {}
@@ -84,7 +86,7 @@ class Grader:
         from grader.bench import Bench  # imports torch, while the zygote does the same
 
         if exercise.slug not in self._benches:
-            self._benches[exercise.slug] = Bench(exercise)
+            self._benches[exercise.slug] = Bench(exercise, self._turns)
         return self._benches[exercise.slug]
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from grader.recall import Recall
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
+from grader.turns import Turns, Unshared
 from grader.worker.serve import Interpreter
 
 PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
@@ -180,7 +181,7 @@ class Judge:
     """Judges one submission.
 
     `exact` is the reference in float64, `plain` the reference as if it were a submission; both are None in an
-    edition without solutions. `search` looks for the smallest failing case.
+    edition without solutions. `search` looks for the smallest failing case. `turns` are those of the judges beside it.
     """
 
     def __init__(
@@ -190,7 +191,9 @@ class Judge:
         plain: Subject | None,
         forbidden: Sequence[str] = (),
         search: bool = True,
+        turns: Turns | None = None,
     ) -> None:
+        self._turns = turns or Unshared()
         self._session = session
         self._forbidden = forbidden
         self._exact = exact
@@ -229,9 +232,11 @@ class Judge:
 
     def _first_failure(self, property: Property) -> Failure | None:
         for case in property.cases():
-            failure = self._failure_in(property, case)
-            if failure is not None and failure.may_pass:
+            with self._turns.together():
                 failure = self._failure_in(property, case)
+            if failure is not None and failure.may_pass:
+                with self._turns.alone():
+                    failure = self._failure_in(property, case)
             if failure is not None:
                 return failure
         return None
@@ -280,7 +285,8 @@ class Judge:
 
         def fails(case: Case) -> bool:
             self._budget -= 1
-            smaller = self._failure_in(property, case)
+            with self._turns.together():
+                smaller = self._failure_in(property, case)
             if smaller is None or smaller.kind != failure.kind:
                 return False
             found[case] = self._settled(property, smaller)

@@ -47,3 +47,6 @@ class Unavailable(IsolationError):
         missing = ", ".join(f"{layer.name}: {layer.detail}" for layer in isolation.layers if not layer.enforced)
         super().__init__(f"the isolation that was required is not to be had here; missing are {missing}")
         self.isolation = isolation
+
+    def __reduce__(self) -> tuple[type[Unavailable], tuple[Isolation]]:
+        return Unavailable, (self.isolation,)  # it travels between processes
