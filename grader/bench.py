@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,15 +12,32 @@ from grader.diagnosis import Witness, names_of
 from grader.exercises import CourseError, Exercise
 from grader.explain import Explainer
 from grader.isolation import WorkerEnded
-from grader.judge import Judge, LocalWorker, Session, Source, Worker, loaded
+from grader.judge import Judge, LocalWorker, Session, Source, Testimony, Worker, loaded
 from grader.properties import Property
-from grader.results import Diagnosis, PropertyResult
+from grader.results import Diagnosis, PropertyResult, Verdict
 from grader.runner import run
 from grader.subject import Subject, SubmissionRaised
 from grader.submissions import Submission
 from grader.turns import Turns
 
 POINTS = 100
+
+
+Testimonies = Mapping[tuple[str, int], Testimony]
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What came of one submission: the result of each property that ran, and what the submission answered."""
+
+    results: Mapping[str, PropertyResult]
+    testimonies: Testimonies
+
+    @property
+    def failed(self) -> list[str]:
+        """The properties whose answers tell something about the mistake."""
+        telling = (Verdict.FAILED, Verdict.RAISED)
+        return [name for name, result in self.results.items() if result.verdict in telling]
 
 
 class Bench:
@@ -44,33 +62,38 @@ class Bench:
 
     def judge(
         self, start: Callable[[], Worker], submission: Source | Submission, lang: str, arguments: Sequence[str] = ()
-    ) -> dict[str, PropertyResult]:
-        """The result of each property that pytest ran with `arguments`, by name."""
+    ) -> Judged:
+        """Judge the properties that pytest selects with `arguments`."""
         session = Session(start, submission)
         judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, turns=self._turns)
         explainer = Explainer(self.exercise, submission, lang)
         try:
             path = self.exercise.folder / "properties.py"
-            return run(path, self.properties, lambda p: explainer.result(judge.judge(p)), arguments)
+            results = run(path, self.properties, lambda p: explainer.result(judge.judge(p)), arguments)
+            return Judged(results, judge.testimonies)
         finally:
             session.close()
 
     def diagnoses(
-        self, start: Callable[[], Worker], submission: Source | Submission, failed: Sequence[str], lang: str
+        self, start: Callable[[], Worker], submission: Source | Submission, judged: Judged, lang: str
     ) -> list[Diagnosis]:
-        """The named mistakes of a submission that failed these properties."""
+        """The named mistakes of a submission that failed properties."""
+        if not judged.failed:
+            return []
         worker = start()
         try:
-            names = self.names_of(worker, submission, failed)
+            names = self.names_of(worker, submission, judged.failed, judged.testimonies)
         except (WorkerEnded, SubmissionRaised):
             return []
         finally:
             worker.close()
         return [Diagnosis(name, self.named[name].says(lang), self.named[name].why(lang)) for name in names]
 
-    def names_of(self, worker: Worker, source: Source | Submission, failed: Sequence[str]) -> list[str]:
+    def names_of(
+        self, worker: Worker, source: Source | Submission, failed: Sequence[str], known: Testimonies
+    ) -> list[str]:
         """The names alone; raises what the worker ends with."""
-        witness = self._witness(lambda: loaded(worker, source))
+        witness = self._witness(lambda: loaded(worker, source), known)
         return names_of(witness, self._mistakes, self._asked, failed)
 
     @functools.cached_property
@@ -80,8 +103,8 @@ class Bench:
 
         return {name: self._witness(functools.partial(load, name)) for name in self.named}
 
-    def _witness(self, load: Callable[[], Subject]) -> Witness:
-        return Witness(load, self.exact, self.exercise.forbidden)
+    def _witness(self, load: Callable[[], Subject], known: Testimonies | None = None) -> Witness:
+        return Witness(load, self.exact, self.exercise.forbidden, known)
 
     def on_devices(self) -> list[str]:
         """The properties that need a device: where it is not to be had, their points are shared out."""

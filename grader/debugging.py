@@ -18,6 +18,6 @@ def debug(exercise: Exercise, submission: Submission, lang: str, select: str = "
     """The name and the message of each property that does not hold."""
     arguments = ["-k", select] if select else []
     judged = Bench(exercise).judge(LocalWorker, submission, lang, arguments)
-    for name, result in judged.items():
+    for name, result in judged.results.items():
         if result.verdict not in (Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN):
             yield name, result.message

@@ -7,7 +7,6 @@ mistake does. No name is better than a wrong name.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,27 +15,28 @@ import torch
 from grader import wire
 from grader.claims import TOLERANCE
 from grader.isolation import WorkerEnded
+from grader.judge import Testimony
 from grader.properties import Property
 from grader.subject import Exchange, Subject
 
-
-@dataclasses.dataclass(frozen=True)
-class Testimony:
-    """What a program answers in one case of one property, until the first claim that does not hold."""
-
-    exchanges: Sequence[Exchange]
-    holds: bool
+ENOUGH = 2  # cases of a property that the submission passed, so that the mistake must be no worse there
 
 
 class Witness:
     """One program, asked case by case; each question is put once, and only when the answer matters."""
 
-    def __init__(self, load: Callable[[], Subject], reference: Subject | None, forbidden: Sequence[str]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Subject],
+        reference: Subject | None,
+        forbidden: Sequence[str],
+        known: Mapping[tuple[str, int], Testimony] | None = None,
+    ) -> None:
         self._load = load
         self._reference = reference
         self._forbidden = forbidden
         self._subject: Subject | None = None
-        self._known: dict[tuple[str, int], Testimony] = {}
+        self._known: dict[tuple[str, int], Testimony] = dict(known or {})
 
     def testimony(self, property: Property, index: int) -> Testimony:
         """The answers in one case.
@@ -66,12 +66,12 @@ class Witness:
         """Whether the property does not hold in some case."""
         return not all(self.testimony(property, index).holds for index in range(len(property.cases())))
 
-    def answers_like(self, other: Witness, properties: Iterable[Property]) -> bool:
-        """Whether both answer alike in every case of these properties."""
+    def answers_like(self, other: Witness, properties: Iterable[Property], most: int | None = None) -> bool:
+        """Whether both answer alike in every case of these properties, or in the first `most` of each."""
         return all(
             _alike(self.testimony(property, index), other.testimony(property, index))
             for property in properties
-            for index in range(len(property.cases()))
+            for index in range(len(property.cases()))[:most]
         )
 
 
@@ -85,7 +85,11 @@ def names_of(
     """
     telling = [p for p in properties if p.name in failed]
     rest = [p for p in properties if p.name not in failed]
-    exact = [name for name, mistake in mistakes.items() if mistake.answers_like(submission, [*telling, *rest])]
+    exact = [
+        name
+        for name, mistake in mistakes.items()
+        if mistake.answers_like(submission, telling) and mistake.answers_like(submission, rest, most=ENOUGH)
+    ]
     if exact:
         return exact if len(exact) == 1 else []
     found: list[str] = []

@@ -63,10 +63,9 @@ class Grader:
         bench = self._bench(exercise)
         chosen = ["-k", select] if select else []
         judged = bench.judge(zygote.worker, submission, self._lang, [*chosen, *arguments])
-        results = [judged.get(p.name) or _unselected(exercise, p, self._lang) for p in bench.properties]
-        failed = [result.name for result in results if result.verdict in (Verdict.FAILED, Verdict.RAISED)]
-        diagnoses = bench.diagnoses(zygote.worker, submission, failed, self._lang) if failed else []
-        isolation, shared = zygote.describe(self._lang), [name for name in bench.on_devices() if name in judged]
+        results = [judged.results.get(p.name) or _unselected(exercise, p, self._lang) for p in bench.properties]
+        diagnoses = bench.diagnoses(zygote.worker, submission, judged, self._lang)
+        isolation, shared = zygote.describe(self._lang), [name for name in bench.on_devices() if name in judged.results]
         report = _report(exercise, submission, results, self._lang, began, diagnoses, isolation, shared)
         return msgspec.structs.replace(report, next_step=self._next_step(exercise, report.verdict))
 

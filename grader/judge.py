@@ -26,9 +26,9 @@ from grader.worker.serve import Interpreter
 
 PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
 COST_OF_TIMEOUT = 4
-LONGEST_SEARCH = 60  # cases tried for the smallest counterexample of one property
-LEAST_SEARCH = 6  # the same, once those before it have used up what a submission may cost
-SEARCHES = 150  # cases tried for all the properties of a submission
+LONGEST_SEARCH = 48  # cases tried for the smallest counterexample of one property
+LEAST_SEARCH = 4  # the same, once those before it have used up what a submission may cost
+SEARCHES = 72  # cases tried for all the properties of a submission
 
 
 class Worker(Protocol):
@@ -117,6 +117,14 @@ class Outcome:
     prints_cut: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Testimony:
+    """What a program answers in one case of one property, until the first claim that does not hold."""
+
+    exchanges: Sequence[Exchange]
+    holds: bool
+
+
 class Session:
     """One submission behind a worker, which is replaced when it ends; `patience` bounds how often."""
 
@@ -201,6 +209,7 @@ class Judge:
         self._search = search
         self._budget = SEARCHES
         self._passed: dict[str, bool] = {}
+        self.testimonies: dict[tuple[str, int], Testimony] = {}  # what was answered, by property and case
 
     def judge(self, property: Property) -> Outcome:
         """Judge one property; those it needs must have been judged before it."""
@@ -231,12 +240,16 @@ class Judge:
         return self._outcome(property, failure)
 
     def _first_failure(self, property: Property) -> Failure | None:
-        for case in property.cases():
+        for index, case in enumerate(property.cases()):
             with self._turns.together():
                 failure = self._failure_in(property, case)
             if failure is not None and failure.may_pass:
                 with self._turns.alone():
                     failure = self._failure_in(property, case)
+            if failure is None:
+                self.testimonies[property.name, index] = Testimony(tuple(self._session.subject().exchanges), True)
+            elif failure.shrinks:
+                self.testimonies[property.name, index] = Testimony(failure.exchanges, False)
             if failure is not None:
                 return failure
         return None

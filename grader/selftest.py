@@ -27,7 +27,6 @@ from grader.mistakes import StaleMistake
 from grader.results import Verdict
 
 PAIRS = 10  # programs with two mistakes, of each exercise
-FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOT_RUN}
 UNTOUCHED = {Verdict.NOT_IMPLEMENTED, Verdict.SKIPPED, Verdict.NOT_RUN}
 
 
@@ -181,8 +180,8 @@ def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ..
         verdicts[p.name], measurements[p.name] = outcome.verdict, ledger
         if outcome.failure is not None and outcome.failure.case is not None:
             failed_at[p.name] = p.cases().index(outcome.failure.case) + 1
-    failed = [name for name, verdict in verdicts.items() if verdict not in FINE]
-    named = bench.names_of(worker, source, failed) if made else []
+    failed = [name for name, verdict in verdicts.items() if verdict in (Verdict.FAILED, Verdict.RAISED)]
+    named = bench.names_of(worker, source, failed, judge.testimonies) if made else []
     session.close()
     worker.close()
     return Row(kind, name, verdicts, measurements, failed_at, made, named)

@@ -25,4 +25,4 @@ def changed(bench: Bench, *edits: tuple[str, str]) -> Source:
 
 
 def judged(bench: Bench, source: Source, lang: str = "en", *arguments: str) -> dict[str, PropertyResult]:
-    return bench.judge(LocalWorker, source, lang, arguments)
+    return dict(bench.judge(LocalWorker, source, lang, arguments).results)

@@ -3,8 +3,7 @@
 import pytest
 
 from grader.judge import LocalWorker
-from grader.results import Verdict
-from tests.engine import changed, judged, tiny_bench
+from tests.engine import changed, tiny_bench
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +12,8 @@ def bench():
 
 
 def names(bench, source):
-    failed = [name for name, result in judged(bench, source).items() if result.verdict is Verdict.FAILED]
-    return [diagnosis.name for diagnosis in bench.diagnoses(LocalWorker, source, failed, "en")]
+    judged = bench.judge(LocalWorker, source, "en")
+    return [diagnosis.name for diagnosis in bench.diagnoses(LocalWorker, source, judged, "en")]
 
 
 def named(bench, *edits):
