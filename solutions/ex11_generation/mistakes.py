@@ -609,26 +609,13 @@ MISTAKES = [
         new="        with torch.enable_grad():\n",
         caught_by="no_graph_is_built",
         en=(
-            "keeps the graph of every step",
+            "lets the model build a graph at every step",
             "Nothing here is differentiated, but the memory for it is taken at every step. Switch gradients off around "
-            "the loop.",
-        ),
-        zh=("每一步都保留了计算图", "这里什么都不求导，内存却在每一步都被占用。在循环外面关掉梯度。"),
-    ),
-    Mistake(
-        "detaches_too_late",
-        edits=[
-            ("        with torch.no_grad():\n", "        if True:\n"),
-            (LOGITS, "                logits = model(window).detach()[:, -1]"),
-        ],
-        caught_by="no_graph_is_built",
-        en=(
-            "lets the model build a graph, and throws it away",
-            ".detach() comes after the forward pass has stored everything. The model itself must run without gradients.",
+            "the model's call: a .detach() behind it comes too late.",
         ),
         zh=(
-            "先让模型建好计算图再扔掉",
-            "到 .detach() 时，前向传播已经把一切都存下来了。应当让模型本身在没有梯度的情况下运行。",
+            "每一步都让模型建了计算图",
+            "这里什么都不求导，内存却在每一步都被占用。要在调用模型时就关掉梯度，之后再 .detach() 已经晚了。",
         ),
     ),
     Mistake(
