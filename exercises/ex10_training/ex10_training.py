@@ -34,7 +34,7 @@ def next_token_loss(logits: Tensor, ids: Tensor, pad_id: int | None = None) -> T
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: Tensor) -> float:
-    """Take exactly one step of `optimizer` on the next-token loss of `ids [B, T]`; every id counts, there is no padding.
+    """Take exactly one step of `optimizer` on the next-token loss of `ids [B, T]`; there is no padding, every id counts.
 
     - The model is in train mode for this, and stays in it; it may come in eval mode.
     - Gradients that were left in the parameters before do not count.

@@ -9,7 +9,20 @@ import math
 
 import torch
 
-from grader.properties import Choice, Float, Seed, Size, Stream, dtype, exactly, holds, inputs_unchanged, prop, raises, shape
+from grader.properties import (
+    Choice,
+    Float,
+    Seed,
+    Size,
+    Stream,
+    dtype,
+    exactly,
+    holds,
+    inputs_unchanged,
+    prop,
+    raises,
+    shape,
+)
 
 LIMIT = math.log(10_000 / 1e-9)  # of -log(chance); there are fewer than 10,000 claims about frequencies
 ODD = 5.0  # a right sampler looks as odd as that now and then
@@ -270,7 +283,9 @@ def pairs(tokens, others, kinds, other_kinds, logits):
 def holds_for(sample):
     """In what `sample` draws, token i is drawn from the softmax of `logits[kinds[i]]`, always."""
     for rounds in (1, 10):
-        odd, key, params = max((claim for drawn in sample(rounds) for claim in claims(*drawn)), key=lambda claim: claim[0])
+        odd, key, params = max(
+            (claim for drawn in sample(rounds) for claim in claims(*drawn)), key=lambda claim: claim[0]
+        )
         holds(odd < LIMIT, key, **params)
         if odd < ODD:
             return

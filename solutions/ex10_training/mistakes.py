@@ -127,7 +127,10 @@ MISTAKES = [
             "asks the last position for the first token of the row",
             "The logits at the last position are about a token that is not in the row: leave that position out.",
         ),
-        zh=("要求最后一个位置预测这一行的第一个 token", "最后一个位置的 logits 说的是行外的 token，应当把这个位置去掉。"),
+        zh=(
+            "要求最后一个位置预测这一行的第一个 token",
+            "最后一个位置的 logits 说的是行外的 token，应当把这个位置去掉。",
+        ),
     ),
     Mistake(
         "adds_instead_of_averaging",
@@ -139,7 +142,10 @@ MISTAKES = [
             "A sum grows with the batch and with the length of the text, and so does the step. The loss is the mean "
             "over the real targets.",
         ),
-        zh=("返回的是所有目标上的总和", "总和会随 batch 和文本长度增长，步子也跟着变大。损失应当是真实目标上的平均值。"),
+        zh=(
+            "返回的是所有目标上的总和",
+            "总和会随 batch 和文本长度增长，步子也跟着变大。损失应当是真实目标上的平均值。",
+        ),
     ),
     Mistake(
         "divides_by_the_rows_only",
@@ -464,7 +470,10 @@ MISTAKES = [
             "A tensor keeps its whole graph alive: a list of a thousand of them fills the memory. .item() makes it a "
             "number.",
         ),
-        zh=("返回的是张量而不是 float", "张量会让整张计算图一直占着内存，存上一千个内存就满了。用 .item() 把它变成数。"),
+        zh=(
+            "返回的是张量而不是 float",
+            "张量会让整张计算图一直占着内存，存上一千个内存就满了。用 .item() 把它变成数。",
+        ),
     ),
     Mistake(
         "makes_the_optimizer_forget",
@@ -676,7 +685,10 @@ MISTAKES = [
             "never draws the last row",
             "The upper end of randint and range is not included: len(data) - 1 as the end leaves out the last row.",
         ),
-        zh=("从来抽不到最后一行", "randint 和 range 的上界本来就不包含在内：再用 len(data) - 1 作上界，就漏掉了最后一行。"),
+        zh=(
+            "从来抽不到最后一行",
+            "randint 和 range 的上界本来就不包含在内：再用 len(data) - 1 作上界，就漏掉了最后一行。",
+        ),
     ),
     Mistake(
         "keeps_rows_back_for_validation",
@@ -699,7 +711,10 @@ MISTAKES = [
         old="torch.optim.Adam(model.parameters(), lr=lr)",
         new="torch.optim.Adam(model.parameters(), lr=3e-3)",
         caught_by="training_obeys_the_learning_rate",
-        en=("ignores `lr`", "A number is written where the argument should stand: whatever `lr` is, the steps are the same."),
+        en=(
+            "ignores `lr`",
+            "A number is written where the argument should stand: whatever `lr` is, the steps are the same.",
+        ),
         zh=("没有用到 `lr`", "该写参数的地方写了一个固定的数：不管 `lr` 是多少，步子都一样大。"),
     ),
 ]

@@ -8,7 +8,9 @@ DRAW = """    width = logits.shape[-1] if top_k is None else min(top_k, logits.s
     chosen = torch.multinomial(probabilities, num_samples=1, generator=generator)  # [B, 1], places among the kept
     return tokens.gather(dim=-1, index=chosen).squeeze(-1)  # [B]"""
 PROBABILITIES = "    probabilities = ((kept - kept[:, :1]) / temperature).softmax(dim=-1)  # [B, k]"
-CHOSEN = "    chosen = torch.multinomial(probabilities, num_samples=1, generator=generator)  # [B, 1], places among the kept"
+CHOSEN = (
+    "    chosen = torch.multinomial(probabilities, num_samples=1, generator=generator)  # [B, 1], places among the kept"
+)
 WIDTH = "    width = logits.shape[-1] if top_k is None else min(top_k, logits.shape[-1])"
 GREEDY = """    if temperature == 0:
         return logits.argmax(dim=-1)  # [B]
@@ -185,7 +187,10 @@ MISTAKES = [
             "draws every row from the probabilities of the first one",
             "Each row is a text of its own, with its own logits. With one row, or with equal rows, nothing shows.",
         ),
-        zh=("所有行都按第一行的概率抽样", "每一行是各自独立的文本，有自己的 logits。只有一行，或各行相同时，看不出来。"),
+        zh=(
+            "所有行都按第一行的概率抽样",
+            "每一行是各自独立的文本，有自己的 logits。只有一行，或各行相同时，看不出来。",
+        ),
     ),
     Mistake(
         "draws_one_number_for_all_rows",
@@ -272,7 +277,8 @@ MISTAKES = [
     Mistake(
         "draws_evenly_among_the_kept",
         old=PROBABILITIES,
-        new=PROBABILITIES + "\n    if top_k is not None:\n        probabilities = torch.full_like(probabilities, 1 / width)",
+        new=PROBABILITIES
+        + "\n    if top_k is not None:\n        probabilities = torch.full_like(probabilities, 1 / width)",
         caught_by="top_k_keeps_the_k_largest",
         en=(
             "draws the kept tokens equally often",
@@ -337,7 +343,10 @@ MISTAKES = [
             "keeps the first k tokens instead of the k largest",
             "A mask made for sorted logits must be brought back into the order of the tokens before it is used.",
         ),
-        zh=("保留的是前 k 个 token，而不是最大的 k 个", "为排好序的 logits 做的掩码，用之前要还原成 token 原来的顺序。"),
+        zh=(
+            "保留的是前 k 个 token，而不是最大的 k 个",
+            "为排好序的 logits 做的掩码，用之前要还原成 token 原来的顺序。",
+        ),
     ),
     # -------------------------------------------------------------------------------------------- generator
     Mistake(
@@ -357,7 +366,8 @@ MISTAKES = [
     Mistake(
         "starts_the_generator_anew",
         old=CHOSEN,
-        new="    if generator is not None:\n        generator = torch.Generator().manual_seed(generator.initial_seed())\n" + CHOSEN,
+        new="    if generator is not None:\n        generator = torch.Generator().manual_seed(generator.initial_seed())\n"
+        + CHOSEN,
         caught_by="same_generator_gives_same_tokens",
         en=(
             "starts again from the generator's seed at each call",
@@ -505,7 +515,10 @@ MISTAKES = [
             "feeds at most `max_len - 1` tokens",
             "The new token needs no place in the window: it is read off the last position. `max_len` tokens fit.",
         ),
-        zh=("最多只喂 `max_len - 1` 个 token", "新 token 不占窗口的位置：它是从最后一个位置读出来的。`max_len` 个放得下。"),
+        zh=(
+            "最多只喂 `max_len - 1` 个 token",
+            "新 token 不占窗口的位置：它是从最后一个位置读出来的。`max_len` 个放得下。",
+        ),
     ),
     Mistake(
         "feeds_the_last_token_only",
@@ -534,7 +547,10 @@ MISTAKES = [
         old=LOGITS,
         new="                logits = model(window).shape[-1] and model(window)[:, -1]",
         caught_by="each_step_sees_the_last_tokens",
-        en=("runs the model twice a step", "One step is one forward pass: it is what generation costs. Keep the answer in a variable."),
+        en=(
+            "runs the model twice a step",
+            "One step is one forward pass: it is what generation costs. Keep the answer in a variable.",
+        ),
         zh=("每一步运行了两次模型", "一步就是一次前向传播，生成的开销全在这里。把结果存进变量。"),
     ),
     Mistake(
@@ -702,7 +718,10 @@ MISTAKES = [
             "does not hand the generator on to `next_token`",
             "`next_token` is right and the text still cannot be repeated: the generator ends in `generate`.",
         ),
-        zh=("没有把 generator 传给 `next_token`", "`next_token` 没有错，文本却无法重现：generator 到 `generate` 就断了。"),
+        zh=(
+            "没有把 generator 传给 `next_token`",
+            "`next_token` 没有错，文本却无法重现：generator 到 `generate` 就断了。",
+        ),
     ),
     Mistake(
         "seeds_every_step",
