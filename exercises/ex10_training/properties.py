@@ -43,7 +43,7 @@ def shift_pairs_each_token_with_its_next(shift, ids: Ids["B T", "V"]):
 
 @prop(points=8)
 def loss_knows_good_tables_from_bad(next_token_loss, ids: Ids["B T", "V"], V: Size["V"]):
-    """A table that foretells each next token has a loss near 0, one that copies a large one, a uniform one ln V."""
+    """A table that predicts each next token has a loss near 0, one that copies a large one, a uniform one ln V."""
     uniform = torch.zeros(*ids.shape, V)
     copying = 100 + 60 * one_hot(ids, V).float()  # says: the same token again
     perfect = copying.roll(-1, dims=1)

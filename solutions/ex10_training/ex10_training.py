@@ -3,7 +3,7 @@
 Letters: B batch, T tokens in a row, V vocabulary, N rows of the data.
 
 A model turns ids [B, T] into logits [B, T, V]. The logits at position t are about token t + 1: nothing after t was
-used for them (the models are causal), and token t + 1 is the one to be foretold.
+used for them (the models are causal), and token t + 1 is the one to be predicted.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def shift(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Split `ids [B, T]` into what a model sees and what it has to foretell: (inputs [B, T-1], targets [B, T-1]).
+    """Split `ids [B, T]` into what a model sees and what it has to predict: (inputs [B, T-1], targets [B, T-1]).
 
     `targets[b, t]` is the token that follows `inputs[b, t]`.
     """
@@ -42,7 +42,7 @@ def next_token_loss(logits: Tensor, ids: Tensor, pad_id: int | None = None) -> T
 
 
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: Tensor) -> float:
-    """Take exactly one step of `optimizer` on the next-token loss of `ids [B, T]`; there is no padding, every id counts.
+    """Take exactly one step of `optimizer` on the next-token loss of `ids [B, T]` (no padding, every id counts).
 
     - The model is in train mode for this, and stays in it; it may come in eval mode.
     - Gradients that were left in the parameters before do not count.

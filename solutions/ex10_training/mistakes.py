@@ -17,7 +17,7 @@ MISTAKES = [
         caught_by="shift_pairs_each_token_with_its_next",
         en=(
             "gives the later tokens as inputs and the earlier ones as targets",
-            "The model reads token t and has to foretell token t + 1, not the other way round. Write a row 5 6 7 8 on "
+            "The model reads token t and has to predict token t + 1, not the other way round. Write a row 5 6 7 8 on "
             "paper, and under each input the token it should lead to.",
         ),
         zh=(
@@ -32,7 +32,7 @@ MISTAKES = [
         caught_by="shift_pairs_each_token_with_its_next",
         en=(
             "rolls the row, so that the first token becomes the target of the last one",
-            "The last token has no successor in the row: there is nothing to foretell at that position, so both parts "
+            "The last token has no successor in the row: there is nothing to predict at that position, so both parts "
             "have T - 1 columns.",
         ),
         zh=(
@@ -48,7 +48,7 @@ MISTAKES = [
         caught_by="loss_knows_good_tables_from_bad",
         en=(
             "compares each position with the token it has just read",
-            "Such a model learns to copy: its loss falls to 0 and it can foretell nothing. Which token are the logits "
+            "Such a model learns to copy: its loss falls to 0 and it can predict nothing. Which token are the logits "
             "at position t about?",
         ),
         zh=(
@@ -201,7 +201,7 @@ MISTAKES = [
         caught_by="loss_leaves_padding_out",
         en=(
             "lets padding count as a target",
-            "The model is rewarded for foretelling pads after pads. A target that is `pad_id` must neither be added "
+            "The model is rewarded for predicting pads after pads. A target that is `pad_id` must neither be added "
             "nor be counted; if you mark it with another number, that number must be the one the loss ignores.",
         ),
         zh=(
@@ -263,7 +263,7 @@ MISTAKES = [
         en=(
             "leaves a position out when its input is padding, not when its target is",
             "After the last real token the target is a pad, and before the first one the target is real. It is the "
-            "target that decides whether a position has something to foretell.",
+            "target that decides whether a position has something to predict.",
         ),
         zh=(
             "按输入是不是 padding 来去掉位置，而不是按目标",
@@ -295,7 +295,7 @@ MISTAKES = [
         en=(
             "divides 0 by 0 where no target is real",
             "One batch of padding turns every weight into NaN, for good. What should the loss, and its gradient, be "
-            "when there is nothing to foretell?",
+            "when there is nothing to predict?",
         ),
         zh=(
             "没有真实目标时算出了 0 除以 0",
