@@ -20,6 +20,7 @@ from typing import Any
 
 from grader import prelude
 
+PATIENCE = 20  # seconds for a scheduler to answer
 AHEAD = 2  # submissions handed out a process, so that none waits and memory stays flat
 
 
@@ -178,7 +179,7 @@ class Cluster(futures.Executor):
 
     def __init__(self, address: str) -> None:
         connect: Any = importlib.import_module("distributed").Client  # the extra `dask`
-        self._client = connect(address, timeout="20s", set_as_default=False)
+        self._client = connect(address, timeout=PATIENCE, set_as_default=False)
         self._executor = self._client.get_executor(pure=False)
 
     @property

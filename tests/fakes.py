@@ -1,0 +1,61 @@
+"""A batch whose grading step is quick and made up, for tests that kill it: `python tests/fakes.py OUT COUNT JOBS`."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from grader.batch import Batch, Setting, Task, pending
+from grader.crew import Crew
+from grader.results import PropertyResult, Report, Verdict
+from grader.submissions import Submission
+
+TINY = Path(__file__).parent / "courses" / "tiny"
+SETTING = Setting(TINY, "en", "best")
+LOG = "graded.log"
+
+
+def task(name: str, source: str = "x = 1\n", key: str = "k1") -> Task:
+    """A task of the small exercise; what its source says, the step does."""
+    submission = Submission(name, Path("x.py"), "x.py", {"x.py": source})
+    return Task(name, name, "ex01_scores", submission, source, "v1", key)
+
+
+def report(score: float = 100.0, verdict: Verdict = Verdict.PASSED, name: str = "") -> Report:
+    result = PropertyResult("scores", verdict, score, 100.0, "It holds.")
+    return Report(
+        *("ex01_scores", "Scores", name, score, 100.0, verdict, [result]),
+        environment={"grader": "0"},
+        graded_at="2026-01-01T00:00:00+00:00",
+        lang="en",
+    )
+
+
+def step(setting: Setting, task: Task) -> tuple[bytes, str]:
+    """Notes the name in a log, and answers. A source may tell it to kill its own process, always or once."""
+    with (Path(os.environ["FAKE_LOG"]) / LOG).open("a") as log:
+        log.write(f"{task.student}\n")
+    dies, _, until = task.source.partition(" ")
+    mark = Path(os.environ["FAKE_LOG"]) / f"{task.student}.dead"
+    if dies == "dies" and not (until == "once" and mark.exists()):
+        mark.touch()
+        os.kill(os.getpid(), 9)
+    time.sleep(0.004)
+    page = "<html>" + "x" * 20_000 + "</html>"
+    return msgspec.json.encode(report(name=task.student)), page
+
+
+def main(out: Path, count: int, jobs: int) -> None:
+    os.environ["FAKE_LOG"] = str(out)
+    tasks = [task(f"s{number:03}") for number in range(count)]
+    with Batch(out, SETTING, step) as batch:
+        crew = Crew(jobs)
+        for progress in batch.run(pending(tasks, batch.book), crew):
+            print(progress.done, flush=True)
+        crew.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,415 @@
+"""A class in one command: nothing lost, nothing graded twice, whatever is killed and whenever."""
+
+import contextlib
+import csv
+import errno
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import fakes
+import msgspec
+import pytest
+
+from grader import batch as batches
+from grader.batch import DATABASE, Batch, Busy, Setting, graded, named, pending, plan, shard
+from grader.cli import main
+from grader.crew import Cluster, Crew
+from grader.exercises import Course
+from grader.gradebook import Gradebook
+from grader.intake import hand_ins
+from grader.results import Report, Verdict
+from grader.turns import Shared
+
+HERE = Path(__file__).parent
+TINY = fakes.TINY
+REFERENCE = (TINY / "solutions/ex01_scores/ex01_scores.py").read_text()
+MAIN = "ex01_scores.py"
+KILLS = 50
+
+
+@pytest.fixture
+def fake_log(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    return tmp_path / fakes.LOG
+
+
+def a_class(folder: Path, **sources: str) -> Path:
+    for name, source in sources.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / MAIN).write_text(source)
+    return folder
+
+
+def grade(*words: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    return int(stop.value.code or 0)
+
+
+def rows(out: Path) -> dict[str, dict[str, str]]:
+    with (out / "gradebook.csv").open(encoding="utf-8", newline="") as file:
+        return {row["submission"]: row for row in csv.DictReader(file)}
+
+
+# ---- killed at any moment
+
+
+def life(out: Path, count: int) -> subprocess.Popen:
+    command = [sys.executable, "-W", "error", str(HERE / "fakes.py"), str(out), str(count), "1"]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def settled(out: Path) -> set[str]:
+    """Those in the book; each has both of its reports, whole."""
+    if not (out / DATABASE).exists():
+        return set()
+    db = sqlite3.connect(out / DATABASE)
+    with contextlib.closing(db):
+        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return set()
+        folders = [row[0] for row in db.execute("SELECT folder FROM results")]
+    for folder in folders:
+        json.loads((out / f"reports/{folder}/ex01_scores.json").read_text())
+        assert (out / f"reports/{folder}/ex01_scores.html").read_text().endswith("</html>")
+    return set(folders)
+
+
+def log_of(out: Path) -> list[str]:
+    return (out / fakes.LOG).read_text().split() if (out / fakes.LOG).exists() else []
+
+
+def test_killed_at_fifty_moments_it_misses_nothing_and_grades_nothing_twice(tmp_path):
+    chance, count, before, logged = random.Random(5), 400, set(), 0
+    for _ in range(KILLS):
+        running = life(tmp_path, count)
+        for _ in range(chance.randrange(12)):  # the first line is there before the first result
+            running.stdout.readline()
+        time.sleep(chance.random() * 0.05)
+        running.kill()
+        running.communicate()
+        assert not before & set(log_of(tmp_path)[logged:])
+        before, logged = settled(tmp_path), len(log_of(tmp_path))
+    assert 0 < len(before) < count
+    last = life(tmp_path, count)
+    _, said = last.communicate(timeout=120)
+    assert last.returncode == 0, said
+    assert not before & set(log_of(tmp_path)[logged:])
+    assert settled(tmp_path) == {f"s{number:03}" for number in range(count)}
+    assert sorted(log_of(tmp_path)[logged:]) == sorted(settled(tmp_path) - before)
+    assert not [path for path in tmp_path.rglob(".*") if batches.HALF_WRITTEN.fullmatch(path.name)]
+
+
+def test_no_process_survives_the_killed_parent(tmp_path):
+    running = life(tmp_path, 3000)
+    for _ in range(5):
+        running.stdout.readline()
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    if not children.exists():
+        pytest.skip("the system does not list children")
+    pids = children.read_text().split()
+    running.kill()
+    running.communicate()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in pids):
+        time.sleep(0.05)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+# ---- a judge is killed
+
+
+def test_one_that_kills_its_judge_is_given_up_after_three_times(tmp_path, fake_log):
+    tasks = [fakes.task("a"), fakes.task("b", "dies"), fakes.task("c"), fakes.task("d"), fakes.task("e", "dies once")]
+    with Batch(tmp_path, fakes.SETTING, fakes.step) as batch:
+        crew = Crew(2)
+        list(batch.run(tasks, crew))
+        crew.shutdown()
+        entries = {entry.student: entry for entry in batch.book.entries()}
+    assert {name for name, entry in entries.items() if entry.verdict is Verdict.PASSED} == {"a", "c", "d", "e"}
+    assert entries["b"].verdict is Verdict.GRADER_ERROR
+    assert log_of(tmp_path).count("b") == batches.TRIES
+    assert log_of(tmp_path).count("e") == 2
+    assert [log_of(tmp_path).count(name) for name in "acd"] == [1, 1, 1]  # no innocent neighbour
+
+
+def test_a_killed_process_is_replaced(tmp_path, fake_log):
+    with Batch(tmp_path, fakes.SETTING, fakes.step) as batch:
+        crew = Crew(1)
+        for progress in batch.run([fakes.task(f"s{number}") for number in range(60)], crew):
+            if progress.done in (5, 20):
+                os.kill(crew.pids()[0], signal.SIGKILL)
+        crew.shutdown()
+        assert len(batch.book.entries()) == 60
+    counts = [log_of(tmp_path).count(f"s{number}") for number in range(60)]
+    assert set(counts) <= {1, 2}
+    assert counts.count(2) <= 2
+
+
+def test_real_judges_and_zygotes_may_be_killed(tmp_path):
+    if not Path("/proc/self/task").is_dir():
+        pytest.skip("processes are found through /proc")
+    sources = {f"s{number}": f"{REFERENCE}\n# {number}\n" for number in range(8)}
+    course = Course.open(TINY)
+    found = hand_ins(a_class(tmp_path / "in", **sources), course)
+    tasks = plan(found, course.exercises, course, "en")
+    with Batch(tmp_path / "out", Setting(TINY, "en", "best")) as batch:
+        crew = Crew(1)
+        for progress in batch.run(tasks, crew):
+            judge = crew.pids()[0] if progress.done else 0
+            if progress.done == 2:
+                os.kill(judge, signal.SIGKILL)
+            if progress.done == 5:
+                (zygote,) = (pid for pid in children_of(judge) if "zygote" in command_of(pid))
+                os.kill(zygote, signal.SIGKILL)
+        crew.shutdown()
+        entries = batch.book.entries()
+    assert [entry.verdict for entry in entries] == [Verdict.PASSED] * 8
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+
+
+# ---- what is written
+
+
+def test_a_full_disk_stops_the_run_and_it_goes_on(tmp_path, fake_log, monkeypatch):
+    def full(path, content, write=batches.write, left=iter(range(5))):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, content)
+
+    tasks = [fakes.task(f"s{number}") for number in range(6)]
+    crew = Crew(1)
+    monkeypatch.setattr(batches, "write", full)
+    with Batch(tmp_path, fakes.SETTING, fakes.step) as batch, pytest.raises(OSError, match="No space"):
+        list(batch.run(tasks, crew))
+    monkeypatch.undo()
+    assert len(settled(tmp_path)) == 2
+    with Batch(tmp_path, fakes.SETTING, fakes.step) as batch:
+        assert len(pending(tasks, batch.book)) == 4
+    crew.shutdown(cancel_futures=True)
+
+
+def test_two_runs_never_keep_in_the_same_folder(tmp_path):
+    with Batch(tmp_path, fakes.SETTING), pytest.raises(Busy):
+        Batch(tmp_path, fakes.SETTING)
+
+
+def test_a_report_that_is_gone_is_written_again_from_the_book(tmp_path):
+    with Batch(tmp_path, fakes.SETTING) as batch:
+        batch._keep(fakes.task("a"), fakes.report(name="a"), "<html></html>")
+    (tmp_path / "reports/a/ex01_scores.html").write_text("")
+    with Batch(tmp_path, fakes.SETTING):
+        assert "</html>" in (tmp_path / "reports/a/ex01_scores.html").read_text()
+
+
+def test_an_error_of_the_graders_own_leaves_grade_and_report(tmp_path):
+    with Batch(tmp_path, fakes.SETTING) as batch:
+        batch._keep(fakes.task("a"), fakes.report(80, Verdict.FAILED), "good")
+        shown = batch._keep(fakes.task("a"), fakes.report(0, Verdict.GRADER_ERROR), "bad")
+        assert shown.verdict is Verdict.GRADER_ERROR
+        assert batch.book.entry("a", "ex01_scores").score == 80
+    assert (tmp_path / "reports/a/ex01_scores.html").read_text() == "good"
+
+
+# ---- which are graded
+
+
+def test_what_is_graded_again(tmp_path):
+    with Batch(tmp_path, fakes.SETTING) as batch:
+        for name, score, verdict in (("good", 100, Verdict.PASSED), ("bad", 5, Verdict.FAILED)):
+            batch._keep(fakes.task(name), fakes.report(score, verdict), "page")
+        now = [fakes.task("good"), fakes.task("bad"), fakes.task("new")]
+        upgraded = [fakes.task("good", key="k2"), fakes.task("bad", "y = 2\n", key="k2")]
+
+        def names(tasks, which):
+            return [task.student for task in pending(tasks, batch.book, which)]
+
+        assert names(now, "new") == ["new"]
+        assert names(now, "failed") == ["bad"]
+        assert names(now, "all") == ["good", "bad", "new"]
+        assert names(upgraded, "new") == ["good", "bad"]
+        assert names(upgraded, "changed") == ["bad"]
+
+
+def test_shards_divide_the_students_and_merge_into_the_same_gradebook(tmp_path, capfd):
+    sources = {f"s{number}": "def (" for number in range(9)}
+    course = Course.open(TINY)
+    found = hand_ins(a_class(tmp_path / "in", **sources), course)
+    tasks = plan(found, course.exercises, course, "en")
+    parts = [shard(tasks, index, 2) for index in (1, 2)]
+    assert all(parts)
+    for name, part in (("whole", tasks), ("one", parts[0]), ("two", parts[1])):
+        with Batch(tmp_path / name, Setting(TINY, "en", "best")) as batch:
+            for task in part:
+                encoded, page = graded(Setting(TINY, "en", "best"), task)
+                batch._keep(task, msgspec.json.decode(encoded, type=Report), page)
+            batch.finish()
+    out = tmp_path / "both"
+    assert grade("merge", tmp_path / "one", tmp_path / "two", "--out", out, "--course", TINY) == 0
+    assert (out / "gradebook.csv").read_text() == (tmp_path / "whole/gradebook.csv").read_text()
+    for path in (tmp_path / "whole/reports").rglob("*.html"):
+        assert (out / path.relative_to(tmp_path / "whole")).is_file()
+
+
+def test_a_student_is_named_by_label_id_or_pattern(tmp_path):
+    course = Course.open(TINY)
+    found = hand_ins(a_class(tmp_path, anna="x", bo="y"), course)
+    assert [hand_in.label for hand_in in named(found, ["an*"])[0]] == ["anna"]
+    assert named(found, ["bo", "cy"])[1] == ["cy"]
+
+
+# ---- the command
+
+
+@pytest.fixture(scope="module")
+def graded_class(tmp_path_factory):
+    """A class graded with the command: folder, where the results are, exit code."""
+    folder = tmp_path_factory.mktemp("class")
+    wrong = REFERENCE.replace("softmax", "log_softmax", 1)
+    students = {"anna": REFERENCE, "=cmd": wrong, "007": "def (", "李雷 😀": REFERENCE, 'o"hara, jr': REFERENCE}
+    a_class(folder / "in", **students)
+    (folder / "in/nobody").mkdir()
+    (folder / "in/nobody/notes.txt").write_text("hello")
+    code = grade("batch", folder / "in", "--out", folder / "out", "--course", TINY, "--isolation", "best", "--jobs", 1)
+    return folder / "in", folder / "out", code
+
+
+def test_a_class_is_graded_in_one_command(graded_class):
+    _, out, code = graded_class
+    found = rows(out)
+    assert code == 0
+    assert set(found) == {"anna", "=cmd", "007", "李雷 😀", 'o"hara, jr', "nobody"}
+    assert found["anna"]["score"] == "100"
+    assert (found["007"]["verdict"], found["nobody"]["verdict"]) == ("syntax_error", "missing")
+    assert len(list((out / "reports").rglob("*.html"))) == len(list((out / "reports").rglob("*.json"))) == 6
+
+
+def test_the_same_command_again_grades_nothing(graded_class, capfd):
+    folder, out, _ = graded_class
+    assert grade("batch", folder, "--out", out, "--course", TINY, "--isolation", "best", "--json") == 0
+    events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert events[-1] == {"event": "end", "done": 0, "unchanged": 6, "lowered": [], "errors": []}
+
+
+def test_a_dry_run_says_who_is_who(graded_class, capfd):
+    folder, out, _ = graded_class
+    assert grade("batch", folder, "--out", out, "--course", TINY, "--dry-run", "--json") == 0
+    told = {event["submission"]: event for event in map(json.loads, capfd.readouterr().out.splitlines())}
+    assert told["nobody"]["missing"] == ["ex01"]
+    assert "007" in told and told["007"]["problems"]
+    assert grade("batch", folder, "--out", out, "--course", TINY, "--dry-run", "--lang", "zh") == 0
+    assert "未提交" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "zoe"], "zoe"),
+        (["--shard", "3/2"], "3/2"),
+        (["--exercise", "ex99"], "ex99"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "127.0.0.1"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(graded_class, capfd, monkeypatch, words, said):
+    folder, out, _ = graded_class
+    monkeypatch.setattr("grader.crew.PATIENCE", 1)
+    assert grade("batch", folder, "--out", out, "--course", TINY, *words) == 2
+    assert said in capfd.readouterr().err
+
+
+def test_a_missing_folder_and_a_strange_book_are_sentences(tmp_path, capfd):
+    assert grade("batch", tmp_path / "none", "--out", tmp_path / "out", "--course", TINY) == 2
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / DATABASE).write_text("not a database" * 100)
+    assert grade("merge", tmp_path / "other", "--out", tmp_path / "out", "--course", TINY) == 2
+    assert DATABASE in capfd.readouterr().err
+
+
+def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path, capfd, monkeypatch, fake_log):
+    def interrupted(crew, fn, /, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Crew, "submit", interrupted)
+    folder = a_class(tmp_path / "in", anna=REFERENCE)
+    code = grade("batch", folder, "--out", tmp_path / "out", "--course", TINY, "--isolation", "best", "--jobs", 1)
+    assert code == 130
+    assert "0 of 1" in capfd.readouterr().err
+    assert (tmp_path / "out/gradebook.csv").is_file()
+
+
+# ---- alone
+
+
+def test_who_is_alone_waits_for_the_others_and_they_for_him(tmp_path):
+    seen = []
+
+    def work(turns: Shared, name: str, pause: float) -> None:
+        for _ in range(20):
+            with turns.together():
+                seen.append((name, "in"))
+                time.sleep(pause)
+                seen.append((name, "out"))
+
+    others = [threading.Thread(target=work, args=(Shared(tmp_path), name, 0.004)) for name in "ab"]
+    for each in others:
+        each.start()
+    time.sleep(0.02)
+    with Shared(tmp_path).alone():
+        before = len(seen)
+        time.sleep(0.05)
+        assert len(seen) == before
+        assert sum(what == "in" for _, what in seen) == sum(what == "out" for _, what in seen)
+    for each in others:
+        each.join()
+    assert len(seen) == 80
+
+
+# ---- a cluster
+
+
+def test_a_dask_cluster_grades_although_a_worker_is_killed(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}", "FAKE_LOG": str(tmp_path)}
+    del distributed
+    started = []
+
+    def start(*words: object) -> subprocess.Popen:
+        command = [sys.executable, "-m", "distributed.cli." + str(words[0]), *map(str, words[1:])]
+        started.append(subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL))
+        return started[-1]
+
+    try:
+        file = tmp_path / "scheduler.json"
+        start("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
+        plain = ("--scheduler-file", file, "--no-nanny", "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1")
+        workers = [start("dask_worker", *plain) for _ in range(2)]
+        while not file.exists() or not file.read_text().endswith("}"):
+            time.sleep(0.1)
+        with Batch(tmp_path / "out", fakes.SETTING, fakes.step) as batch:
+            cluster = Cluster(json.loads(file.read_text())["address"])
+            cluster._client.wait_for_workers(2, timeout=60)
+            for progress in batch.run([fakes.task(f"s{number}") for number in range(80)], cluster):
+                if progress.done == 20:
+                    workers[0].kill()
+            cluster.shutdown()
+            assert len(batch.book.entries()) == 80
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
