@@ -266,19 +266,25 @@ def smallest_failure(
     found = [known]
     if not quantifier.letters:  # nothing in it has a size
         return known
-    asked = iter(range(budget))
+    left = iter(range(budget))
 
     @hypothesis.settings(SETTINGS, max_examples=budget, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink])
     @hypothesis.given(quantifier.strategy(relaxed))
     def search(case: Case) -> None:
-        if next(asked, None) is not None and fails(case):
+        if next(left, None) is None:
+            raise _Spent
+        if fails(case):
             found.append(case)
             raise _Found
 
-    with contextlib.suppress(_Found, hypothesis.errors.HypothesisException, BaseExceptionGroup):
+    with contextlib.suppress(_Found, _Spent, hypothesis.errors.HypothesisException, BaseExceptionGroup):
         search()
     return min(found, key=lambda case: case.weight)
 
 
 class _Found(Exception):
-    """A smaller failing case."""
+    """A failing case, which Hypothesis goes on to shrink."""
+
+
+class _Spent(BaseException):
+    """The budget is used up. No `Exception`, which Hypothesis would take for one more failure."""

@@ -36,6 +36,7 @@ class Explainer:
         self._exercise = exercise
         self._source = source
         self._lang = lang
+        self._written: tuple[Failure, Script] | None = None
 
     def result(self, outcome: Outcome) -> PropertyResult:
         """What a report says of one property."""
@@ -139,12 +140,14 @@ class Explainer:
     # ---- what shows it
 
     def _script(self, outcome: Outcome, failure: Failure) -> Script:
-        named = outcome.property.quantifier.values(failure.case) if failure.case is not None else {}
-        return Script(self._source.main, named)
+        """The failing case as code, written once for each failure."""
+        if self._written is None or self._written[0] is not failure:
+            named = outcome.property.quantifier.values(failure.case) if failure.case is not None else {}
+            self._written = failure, Script(self._source.main, named, failure.exchanges)
+        return self._written[1]
 
     def _last_call(self, outcome: Outcome, failure: Failure) -> str:
         script = self._script(outcome, failure)
-        script.code(failure.exchanges)
         calls = [exchange for exchange in failure.exchanges if isinstance(exchange.request, wire.Call)]
         if calls:
             return script.call(calls[-1])
@@ -168,7 +171,7 @@ class Explainer:
             if error.want is not None:
                 tensors.append(view(what, "want", error.want, worst=worst))
         comment = " ".join(self._of_failure(outcome, failure).split())
-        code = f"{self._script(outcome, failure).code(failure.exchanges)}\n# {comment}"
+        code = f"{self._script(outcome, failure).code}\n# {comment}"
         plain = {name: value for name, value in values.items() if _is_plain(value)}
         return Counterexample(sizes=plain | failure.case.sizes, tensors=tensors, code=code)
 

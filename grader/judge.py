@@ -26,9 +26,9 @@ from grader.worker.serve import Interpreter
 
 PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
 COST_OF_TIMEOUT = 4
-LONGEST_SEARCH = 48  # cases tried for the smallest counterexample of one property
-LEAST_SEARCH = 4  # the same, once those before it have used up what a submission may cost
-SEARCHES = 72  # cases tried for all the properties of a submission
+LONGEST_SEARCH = 40  # cases tried for the smallest counterexample of one property
+LEAST_SEARCH = 2  # the same, once those before it have used up what a submission may cost
+SEARCHES = 50  # cases tried for all the properties of a submission
 
 
 class Worker(Protocol):

@@ -20,9 +20,9 @@ LITERAL_MAX = 2_000  # elements of a tensor that are written out
 
 
 class Script:
-    """Turns exchanges into lines of Python. `named` are the tensors of the case by the name of their argument."""
+    """Exchanges as lines of Python. `named` are the tensors of the case by the name of their argument."""
 
-    def __init__(self, main: str, named: Mapping[str, Any]) -> None:
+    def __init__(self, main: str, named: Mapping[str, Any], exchanges: Sequence[Exchange]) -> None:
         self._module = PurePosixPath(main).stem
         self._known = [(name, value) for name, value in named.items() if isinstance(value, torch.Tensor)]
         self._defined: set[str] = set()
@@ -32,11 +32,12 @@ class Script:
         self._fresh = (f"x{number}" for number in itertools.count(1))
         self._objects: collections.Counter[str] = collections.Counter()
         self._outputs = (f"out{number or ''}" for number in itertools.count())
-
-    def code(self, exchanges: Sequence[Exchange]) -> str:
-        """The whole script, imports first."""
         for exchange in exchanges:
             self._tell(exchange)
+
+    @property
+    def code(self) -> str:
+        """The whole script, imports first."""
         names = ", ".join(dict.fromkeys(self._used))
         head = ["import torch"]
         if names:

@@ -50,9 +50,9 @@ def test_calls_name_the_arguments_of_the_property():
     q = torch.tensor([1.0, 2.0])
     call = wire.Call(name="f", args=[q, torch.tensor([3.0]), 7], kwargs={"causal": True})
     exchange = Exchange(call, wire.Answer(value=q))
-    script = Script("ex99_thing.py", {"q": q})
-    assert script.call(exchange) == "f(q, <[1]>, 7, causal=True)"
-    code = script.code([exchange])
+    script = Script("ex99_thing.py", {"q": q}, [exchange])
+    assert script.call(exchange) == "f(q, x1, 7, causal=True)"
+    code = script.code
     assert "from ex99_thing import f" in code
     assert "out = f(q, x1, 7, causal=True)" in code
     assert code.index("q = torch.tensor([1.0, 2.0])") < code.index("out = ")
@@ -62,7 +62,7 @@ def test_modules_keep_their_name_and_take_their_weights():
     made = Exchange(wire.Call(name="TokenEmbedding", args=[5]), wire.Answer(value=wire.Handle(0, "TokenEmbedding")))
     written = Exchange(wire.Write(handle=0, values={"weight": torch.ones(2)}), wire.Answer())
     called = Exchange(wire.Call(handle=0, args=[torch.tensor([1])]), wire.Answer(value=torch.ones(1)))
-    code = Script("ex01_embedding.py", {}).code([made, written, called])
+    code = Script("ex01_embedding.py", {}, [made, written, called]).code
     assert "token_embedding = TokenEmbedding(5)" in code
     assert 'token_embedding.get_parameter("weight").copy_(torch.tensor([1.0, 1.0]))' in code
     assert "out = token_embedding(x1)" in code
