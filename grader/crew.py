@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import multiprocessing
 import os
+import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -64,6 +65,13 @@ class Crew(futures.Executor):
         self._closed = False
         self.room = AHEAD * size
         self._lanes = [_lane() for _ in range(size)]
+        self._news: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        """Sees to what has ended. The pools' own threads only tell: they hold locks of theirs while they do."""
+        for news in iter(self._news.get, None):
+            news()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
         """The future raises Killed if its own process was killed while at work on it."""
@@ -80,7 +88,7 @@ class Crew(futures.Executor):
             given = lane.pool.submit(job.call)
         lane.jobs.append(job)
         pool = lane.pool
-        given.add_done_callback(lambda done: self._finished(lane, pool, job, done))
+        given.add_done_callback(lambda done: self._news.put(lambda: self._finished(lane, pool, job, done)))
 
     def _finished(self, lane: _Lane, pool: futures.ProcessPoolExecutor, job: _Job, done: futures.Future[Any]) -> None:
         with self._lock:
@@ -124,6 +132,8 @@ class Crew(futures.Executor):
                 os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         for lane in self._lanes:
             lane.pool.shutdown(wait=wait)
+        if wait:
+            self._news.put(None)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def run(
     plugin = _Plugin(path, judges)
     root = ["--rootdir", str(path.parent)]
     with _no_autoload():
-        gc.freeze()  # pytest collects garbage at each start: 200 ms with torch loaded, unless it is frozen
+        _freeze()
         code = pytest.main([str(path), *root, *OPTIONS, *arguments], plugins=[plugin])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise RuntimeError(f"pytest ended with {code!s} on {path}")
@@ -133,6 +133,13 @@ def run(
         raise plugin.broken
     results = [msgspec.convert(record, PropertyResult) for record in records if record]
     return {result.name: result for result in results}
+
+
+@functools.cache
+def _freeze() -> None:
+    """pytest collects garbage at each end: 200 ms with torch loaded, unless that is frozen. Once: each run of pytest
+    leaves garbage behind, which would be kept for ever."""
+    gc.freeze()
 
 
 @contextmanager
