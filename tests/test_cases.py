@@ -1,5 +1,8 @@
 """Cases: from a signature to sizes and tensors."""
 
+import subprocess
+import sys
+
 import hypothesis
 import hypothesis.strategies as st
 import pytest
@@ -26,6 +29,28 @@ def test_every_axis_has_its_own_size():
 def test_the_cases_are_the_same_every_time():
     first, second = (quantifier(x=Float["B T"], t=Index["T"]).draw(8) for _ in range(2))
     assert [(c.sizes, c.seed, c.plain) for c in first] == [(c.sizes, c.seed, c.plain) for c in second]
+
+
+DRAW = """
+import sys
+sys.path.insert(0, sys.argv[1])
+if sys.argv[2] == "imported":
+    import numbers_galore
+from grader.cases import Float, Quantifier, Seed
+cases = Quantifier({"x": Float["B T"], "s": Seed}, {}).draw(200)
+print([(case.sizes, case.seed, case.plain) for case in cases])
+"""
+
+
+def test_the_cases_do_not_depend_on_what_is_imported(tmp_path):
+    (tmp_path / "numbers_galore.py").write_text(f"NUMBERS = {list(range(100, 60_000, 997))}", encoding="utf-8")
+    draws = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", DRAW, str(tmp_path), how], capture_output=True, text=True, check=True
+        ).stdout
+        for how in ("imported", "alone")
+    ]
+    assert draws[0] == draws[1]
 
 
 def test_the_first_case_is_the_smallest():
