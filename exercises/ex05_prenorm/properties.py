@@ -52,6 +52,18 @@ def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
     )
 
 
+def same(got, before, tol=1e-5, what=""):
+    """The submission's answer is the one it gave before (which may be wrong: that is another property's business)."""
+    finite(before)
+    varied(before)
+    equal(got, before, tol, what, zero=True)
+
+
+def varied(answer):
+    """Not one number everywhere, or agreement would say nothing."""
+    holds(answer.numel() < 2 or bool(answer.max() - answer.min() > 1e-3), "constant")
+
+
 def random_like(x, seed):
     return torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
 
@@ -143,11 +155,12 @@ def feed_forward_has_the_right_values(
     """The output is down(gelu(up(x))), the same in train and in eval mode as long as dropout is 0."""
     dim = x.shape[-1]
     ffn, exact = twins(FeedForward, reference.FeedForward, seed, dim, hidden)
-    other, exact_other = twins(FeedForward, reference.FeedForward, seed + 1, dim, hidden)
+    other, exact_other = twins(FeedForward, reference.FeedForward, seed + 1, dim, hidden, 0.4)
     equal(ffn(x), exact(x), tol=LOOSE)
     equal(ffn(y), exact(y), tol=LOOSE)
-    equal(other(x), exact_other(x), tol=LOOSE)
-    ffn.eval()
+    for module in (ffn, other, exact_other):
+        module.eval()
+    equal(other(x), exact_other(x), tol=LOOSE, what="FeedForward(dim, hidden, 0.4).eval()(x)")
     equal(ffn(x), exact(x), tol=LOOSE, what="ffn.eval()(x)")
     equal(ffn.without_grad(y), exact(y), tol=LOOSE, what="with torch.no_grad(): ffn(y)")
 
@@ -214,7 +227,7 @@ def shift_passes_through(
     plain = block(x)
     shape(plain, x.shape)
     finite(plain)
-    equal(block(x + c), plain.double() + c, what=f"block(x + {c:g})")
+    equal(block(x + c), plain.double() + c, zero=True, what=f"block(x + {c:g})")
 
 
 @prop(points=5, cases=3)
@@ -240,8 +253,7 @@ def positions_are_independent(
         module, _ = twins(cls, exact, seed, *sizes)
         before, after = module(x), module(changed)
         shape(before, x.shape)
-        finite(before)
-        equal(after[elsewhere], before[elsewhere], tol=1e-5, what=f"{name}: out[elsewhere]")
+        same(after[elsewhere], before[elsewhere], what=f"{name}: out[elsewhere]")
         depends(after[b, t], before[b, t], what=f"{name}: out[b, t]")
 
 
@@ -254,12 +266,12 @@ def input_stays_as_it_was(
     transposed = x.transpose(0, 1)
     expanded = x[:, :1].expand(x.shape)
     strided = torch.stack([x, -x], dim=-1)[..., 0]
-    for name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
-        module, twin = twins(cls, exact, seed, *sizes)
-        for given in (x, transposed, expanded, strided, x.clone().requires_grad_()):
-            equal(inputs_unchanged(module, given).value, twin(given), tol=LOOSE)
+    for _name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
+        module, _ = twins(cls, exact, seed, *sizes)
+        for given in (transposed, expanded, strided, x.clone().requires_grad_()):
+            same(inputs_unchanged(module, given).value, module(given.detach().contiguous()))
         module.eval()
-        equal(inputs_unchanged(module, x).value, twin(x), tol=LOOSE, what=f"{name}.eval()(x)")
+        inputs_unchanged(module, x)
 
 
 @prop(points=6, cases=2)
@@ -273,18 +285,21 @@ def dropout_acts_in_training_only(
         ("PreNormBlock", PreNormBlock, reference.PreNormBlock),
     ):
         module, twin = twins(cls, exact, seed, dim, hidden, dropout=p)
-        twin.eval()
-        plain = twin(x)
+        module.eval()
+        plain = module(x)
+        shape(plain, x.shape)
+        module = cls(dim, hidden, dropout=p)
+        fill(module, given_weights(twin, seed))
         depends(module(x), plain, by=0.05, what=f"{name}.train()(x)")
         for _ in range(2):
             module.eval()
-            equal(module(x), plain, tol=LOOSE, what=f"{name}.eval()(x)")
-            equal(module.without_grad(x), plain, tol=LOOSE, what=f"{name}.eval()(x)")
+            same(module(x), plain, what=f"{name}.eval()(x)")
+            same(module.without_grad(x), plain, what=f"{name}.eval()(x)")
             module.train()
             depends(module(x), plain, by=0.05, what=f"{name}.eval().train()(x)")
         for default in (cls(dim, hidden), cls(dim, hidden, 0.0)):
             fill(default, given_weights(twin, seed))
-            equal(default(x), plain, tol=LOOSE, what=f"{name}(dim, hidden).train()(x)")
+            same(default(x), plain, what=f"{name}(dim, hidden).train()(x)")
 
 
 @prop(points=5, cases=3, sizes={"B": (11, 13), "T": (30, 34)})
@@ -294,9 +309,11 @@ def dropout_comes_last_and_keeps_the_mean(
     """In train mode each element of the feed-forward's result is 0 with probability dropout, else divided by 1 - dropout."""
     dim = x.shape[-1]
     cotangent = random_like(x, seed)
-    ffn, exact = twins(FeedForward, reference.FeedForward, seed, dim, hidden, p)
-    exact.eval()
-    plain = exact(x)
+    ffn, _ = twins(FeedForward, reference.FeedForward, seed, dim, hidden, p)
+    ffn.eval()
+    plain = ffn(x)
+    shape(plain, x.shape)
+    ffn.train()
     got = ffn.gradients(x, cotangent=cotangent)
     shape(got.value, x.shape)
     kept = _kept(got.value, plain, p)
@@ -304,19 +321,21 @@ def dropout_comes_last_and_keeps_the_mean(
     holds(bool((kept != kept_then).any()), "same_every_time")
     equal(got.parameters.get("down.bias"), (cotangent * kept / (1 - p)).sum((0, 1)), what="down.bias.grad")
 
-    block, exact_block = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, p)
-    exact_block.eval()
-    out = block(x)
-    shape(out, x.shape)
-    _kept(out.double() - x, exact_block(x) - x, p)
+    block, _ = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, p)
+    block.eval()
+    plain = block(x)
+    shape(plain, x.shape)
+    block.train()
+    _kept(block(x).double() - x, plain - x, p)
 
 
 def _kept(got, plain, p):
     """Which elements were kept. They, and the others, are what dropout makes of `plain`, and the draws are independent."""
     plain = plain.double()
     kept = (got.double() - plain / (1 - p)).abs() < got.double().abs()
-    equal(got, torch.where(kept, plain / (1 - p), 0.0), tol=LOOSE)
+    same(got, torch.where(kept, plain / (1 - p), 0.0), tol=1e-4)
     told = plain.abs() > 0.01  # a tiny number is like zero
+    holds(int(told.sum()) > told.numel() / 2, "nothing_to_drop")
     share = float((~kept)[told].double().mean())
     slack = SURELY * (p * (1 - p) / int(told.sum())) ** 0.5
     holds(abs(share - p) <= slack, "dropped_share", share=f"{share:.3f}", p=f"{p:g}")
@@ -386,9 +405,10 @@ def dtype_stays(
 ):
     """A module converted to another dtype answers in that dtype, with the right values as far as that dtype has them."""
     dim = x.shape[-1]
-    for _, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
-        module, twin = twins(cls, exact, seed, *sizes)
+    for _name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
+        module, _ = twins(cls, exact, seed, *sizes)
+        plain = module(x)
         module.method("to")(kind)
         out = module(x.to(kind))
         dtype(out, kind)
-        equal(out, twin(x), tol=LOOSE if kind is torch.float64 else 0.05)
+        same(out, plain, tol=1e-4 if kind is torch.float64 else 0.05)
