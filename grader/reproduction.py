@@ -17,6 +17,7 @@ from grader import wire
 from grader.subject import Exchange
 
 LITERAL_MAX = 2_000  # elements of a tensor that are written out
+KERNEL = "torch.nn.functional.scaled_dot_product_attention"
 
 
 class Script:
@@ -107,7 +108,10 @@ class Script:
             self._lines.append(f"torch.autograd.backward({outputs}, {cotangent})")
             self._lines += [f"print({leaf}.grad)" for leaf in leaves]
         else:
+            spoil = None if request.spoil == wire.Spoil() else request.spoil
+            self._lines += _spoiling(spoil) if spoil else []
             self._lines.append(f"{output} = {call}")
+            self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")
 
@@ -147,6 +151,21 @@ class Script:
             if same and torch.equal(known, value) and not keyword.iskeyword(name):
                 return name
         return None
+
+
+def _spoiling(spoil: wire.Spoil) -> list[str]:
+    """Lines that put a kernel in place whose result is spoiled, for code that looks it up when it is called."""
+    return [
+        f"kernel = {KERNEL}",
+        "",
+        "def spoiled(*args, **kwargs):",
+        "    out = kernel(*args, **kwargs)",
+        "    bump = torch.zeros(out.numel())",
+        f"    bump[min(int({spoil.at:g} * out.numel()), out.numel() - 1)] = {spoil.add:g}",
+        f"    return out * {spoil.scale:g} + bump.view(out.shape)",
+        "",
+        f"{KERNEL} = spoiled",
+    ]
 
 
 def literal(tensor: torch.Tensor) -> str:
