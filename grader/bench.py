@@ -14,6 +14,7 @@ from grader.explain import Explainer
 from grader.isolation import WorkerEnded
 from grader.judge import Judge, LocalWorker, Session, Source, Testimony, Worker, loaded
 from grader.properties import Property
+from grader.replay import Transcripts
 from grader.results import Diagnosis, PropertyResult, Verdict
 from grader.runner import run
 from grader.subject import Subject, SubmissionRaised
@@ -46,6 +47,7 @@ class Bench:
     def __init__(self, exercise: Exercise, turns: Turns | None = None) -> None:
         self.exercise = exercise
         self._turns = turns
+        self._transcripts = Transcripts()
         self.properties = properties_of(exercise)
         self.reference = Source({exercise.module: exercise.reference}, exercise.module) if exercise.reference else None
         self.named = {mistake.name: mistake for mistake in exercise.mistakes()}
@@ -65,7 +67,8 @@ class Bench:
     ) -> Judged:
         """Judge the properties that pytest selects with `arguments`."""
         session = Session(start, submission)
-        judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, turns=self._turns)
+        shared = self._turns, self._transcripts
+        judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, True, *shared)
         explainer = Explainer(self.exercise, submission, lang)
         try:
             path = self.exercise.folder / "properties.py"

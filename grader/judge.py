@@ -18,6 +18,7 @@ from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property
 from grader.recall import Recall
+from grader.replay import FORGET, Diverged, Fetched, Transcript, Transcripts, digest
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
@@ -163,6 +164,16 @@ class Session:
                 raise
         return self._subject
 
+    def replies(self, frames: Sequence[bytes]) -> list[bytes] | None:
+        """The replies to several questions at once, where the worker can do that.
+
+        Raises:
+            WorkerEnded: it ended before it had answered all of them.
+        """
+        ask_all = getattr(self._worker, "ask_all", None)
+        found: list[bytes] | None = ask_all(frames) if ask_all is not None else None
+        return found
+
     def ended(self, ended: WorkerEnded) -> None:
         """The worker has ended: the next use starts a fresh one."""
         self._last = ended
@@ -189,7 +200,8 @@ class Judge:
     """Judges one submission.
 
     `exact` is the reference in float64, `plain` the reference as if it were a submission; both are None in an
-    edition without solutions. `search` looks for the smallest failing case. `turns` are those of the judges beside it.
+    edition without solutions. `search` looks for the smallest failing case. `turns` are those of the judges beside it,
+    `transcripts` what was asked of the submissions before.
     """
 
     def __init__(
@@ -200,7 +212,9 @@ class Judge:
         forbidden: Sequence[str] = (),
         search: bool = True,
         turns: Turns | None = None,
+        transcripts: Transcripts | None = None,
     ) -> None:
+        self._transcripts = transcripts
         self._turns = turns or Unshared()
         self._session = session
         self._forbidden = forbidden
@@ -242,7 +256,7 @@ class Judge:
     def _first_failure(self, property: Property) -> Failure | None:
         for index, case in enumerate(property.cases()):
             with self._turns.together():
-                failure = self._failure_in(property, case)
+                failure = self._failure_in_replay(property, case)
             if failure is not None and failure.may_pass:
                 with self._turns.alone():
                     failure = self._failure_in(property, case)
@@ -253,6 +267,50 @@ class Judge:
             if failure is not None:
                 return failure
         return None
+
+    def _failure_in_replay(self, property: Property, case: Case) -> Failure | None:
+        """The same as `_failure_in`, with the questions that are known put in one go."""
+        transcript = self._transcripts.of(case) if self._transcripts is not None else None
+        if transcript is None:
+            return self._first_time(property, case)
+        try:
+            subject = self._session.subject()
+        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
+            return Failure(error, case)
+        try:
+            replies = self._session.replies([FORGET, *transcript.frames])
+        except WorkerEnded as ended:
+            if ended.verdict in (Verdict.TIMEOUT, Verdict.GRADER_ERROR):
+                self._session.ended(ended)
+                return Failure(ended, case)  # the second time, it is asked one by one
+            self._session.close()
+            replies = None
+        if replies is None:
+            return self._failure_in(property, case)
+        return self._failure_of(property, case, subject, transcript, replies)
+
+    def _first_time(self, property: Property, case: Case) -> Failure | None:
+        failure = self._failure_in(property, case)
+        if failure is None and self._transcripts is not None:
+            self._transcripts.learn(case, self._session.subject().exchanges)
+        return failure
+
+    def _failure_of(
+        self, property: Property, case: Case, subject: Subject, transcript: Transcript, replies: Sequence[bytes]
+    ) -> Failure | None:
+        """What keeps the property from holding with these replies."""
+        way = digest(subject, replies)
+        if way in transcript.held:
+            subject.exchanges = transcript.again(way)
+            return None
+        try:
+            with subject.answered_by(Fetched(transcript.frames, replies[1:]).ask):
+                failure = self._failure_in(property, case)
+        except Diverged:
+            return self._failure_in(property, case)
+        if failure is None:
+            transcript.remember(way, subject.exchanges)
+        return failure
 
     def _failure_in(self, property: Property, case: Case) -> Failure | None:
         """What keeps the property from holding in this case, None when it holds."""

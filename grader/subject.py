@@ -146,6 +146,16 @@ class Subject:
         finally:
             self._same_seed = False
 
+    @contextlib.contextmanager
+    def answered_by(self, ask: Callable[[Any], Any]) -> Iterator[None]:
+        """Inside, `ask` answers instead of the transport."""
+        transport, self._ask = self._ask, ask
+        try:
+            yield
+        finally:
+            self._ask = transport
+            self.exchanges = self.exchanges or [Exchange(wire.Forget(), wire.Answer())]  # there is something to forget
+
     def __getattr__(self, name: str) -> Function:
         if name.startswith("_"):
             raise AttributeError(name)

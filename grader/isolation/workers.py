@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -67,6 +68,57 @@ class Worker:
             raise self._hung_up(exchange) from None
         except _Over as over:
             raise self._ended(over.verdict, exchange, **over.detail) from None
+
+    def ask_all(self, frames: Sequence[bytes]) -> list[bytes]:
+        """Sends several requests at once, as frames, and waits for all replies, as frames that nobody has read yet.
+
+        Each call has its limits, as if it were asked alone.
+
+        Raises:
+            WorkerEnded: the worker ended, or was ended, instead of answering.
+        """
+        if self._end is not None:
+            raise self._end
+        unsent, received, replies = memoryview(b"".join(frames)), bytearray(), list[bytes]()
+        exchange = self._next_exchange()
+        try:
+            self._must_be_quiet()
+            while len(replies) < len(frames):
+                if unsent:
+                    unsent = unsent[self._send(unsent) :]
+                if self._receive_into(received):
+                    whole = _whole_frames(received)
+                    replies += whole
+                    exchange = self._next_exchange() if whole else exchange
+                    self._drain()
+                elif self._wait(bool(unsent), exchange.patience(self.limits)):
+                    self._drain()
+                self._check_limits(exchange)
+            if received or len(replies) > len(frames):
+                raise wire.MalformedFrame("more than was asked for")
+            return replies
+        except wire.MalformedFrame as error:
+            raise self._ended(Verdict.TAMPERED, exchange, cause=str(error)) from None
+        except _HungUp:
+            raise self._hung_up(exchange) from None
+        except _Over as over:
+            raise self._ended(over.verdict, exchange, **over.detail) from None
+
+    def _next_exchange(self) -> _Exchange:
+        return _Exchange("", Clock(self._process.pid), self.limits.wall_seconds_per_call)
+
+    def _receive_into(self, received: bytearray) -> bool:
+        """Takes what has come; False when nothing has."""
+        try:
+            part = self._line.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            raise _HungUp from None
+        if not part:
+            raise _HungUp
+        received += part
+        return True
 
     def take_output(self) -> tuple[str, bool]:
         """What was printed since the last call of this, and whether it was cut."""
@@ -226,6 +278,20 @@ class _Over(Exception):
     def __init__(self, verdict: Verdict, **detail: object) -> None:
         super().__init__(verdict)
         self.verdict, self.detail = verdict, detail
+
+
+def _whole_frames(received: bytearray) -> list[bytes]:
+    """Takes the frames that are complete off the front. Raises MalformedFrame for lengths out of bounds."""
+    found, at = [], 0
+    while len(received) - at >= wire.PREFIX.size:
+        prefix = bytes(received[at : at + wire.PREFIX.size])
+        size = wire.PREFIX.size + sum(wire.lengths(prefix, wire.REPLY_HEADER_MAX))
+        if len(received) - at < size:
+            break
+        found.append(bytes(received[at : at + size]))
+        at += size
+    del received[:at]
+    return found
 
 
 class _Exchange:

@@ -1,0 +1,96 @@
+"""What was asked in a case that held, to ask it again of the next submission in one go.
+
+All submissions of an exercise are asked the same. What a property asks follows from the case and from the answers so
+far, and so does whether it holds: where every answer is, to the bit, one that it held with before, it holds. Where
+an answer differs, the property is checked on the answers that have come; it is asked afresh only if it would have
+asked something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from grader import wire
+from grader.cases import Case
+from grader.subject import Exchange, Subject
+
+LARGEST = 4 << 20  # bytes of the questions of one case
+MOST_WAYS = 4  # different answers to a case that are remembered
+FORGET = wire.encode(wire.Forget())
+
+
+class Diverged(BaseException):
+    """The property asks something else than it did before. No property may catch this."""
+
+
+@dataclasses.dataclass
+class Transcript:
+    """The questions of one case as frames; by the digest of the answers with which it held, the exchanges."""
+
+    frames: list[bytes]
+    held: dict[bytes, list[Exchange]] = dataclasses.field(default_factory=dict)
+
+    def again(self, way: bytes) -> list[Exchange]:
+        """The exchanges of answers that were seen before."""
+        self.held[way] = self.held.pop(way)  # the last to go
+        return list(self.held[way])
+
+    def remember(self, way: bytes, exchanges: Sequence[Exchange]) -> None:
+        """The property held with these."""
+        if len(exchanges) != len(self.frames):
+            return
+        if len(self.held) >= MOST_WAYS:
+            del self.held[next(iter(self.held))]
+        self.held[way] = list(exchanges)
+
+
+class Transcripts:
+    """The transcripts of one exercise, by case; what holds for one submission is told to the next."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Case, Transcript]] = {}
+
+    def of(self, case: Case) -> Transcript | None:
+        """What is asked in this case, if that is known."""
+        known = self._known.get(id(case))
+        return known[1] if known is not None else None
+
+    def learn(self, case: Case, exchanges: Sequence[Exchange]) -> None:
+        """This was asked in a case that held."""
+        frames = [wire.encode(exchange.request) for exchange in exchanges]
+        if frames and sum(map(len, frames)) <= LARGEST:
+            self._known[id(case)] = (case, Transcript(frames))  # with the case, so that its id stays its own
+
+
+def digest(subject: Subject, replies: Sequence[bytes]) -> bytes:
+    """Of all that a property can know of a submission: the names it defines, and its answers."""
+    whole = hashlib.blake2b(repr(subject.names()).encode(), digest_size=16)
+    for reply in replies:
+        whole.update(reply)
+    return whole.digest()
+
+
+class Fetched:
+    """`ask` that answers from replies fetched before."""
+
+    def __init__(self, frames: Sequence[bytes], replies: Sequence[bytes]) -> None:
+        self._left = list(zip(frames, replies, strict=True))[::-1]
+
+    def ask(self, request: Any) -> Any:
+        """The reply.
+
+        Raises:
+            Diverged: this is not what was asked, or the reply cannot be read.
+        """
+        if isinstance(request, wire.Forget):
+            return wire.Answer()
+        frame, reply = self._left.pop() if self._left else (b"", b"")
+        if wire.encode(request) != frame:
+            raise Diverged
+        with contextlib.suppress(wire.MalformedFrame):
+            return wire.decode_reply(reply)
+        raise Diverged
