@@ -21,8 +21,8 @@ def fused_attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, pa
 
     causal: for T <= S, aligned at the bottom right: the last query sees every key, the one before it all but the last
         key, and so on. The T queries are the newest tokens of S, as in decoding with a cache. (The kernel's own
-        `is_causal` is aligned at the top left: the two agree only for T == S. The kernel refuses a mask and
-        `is_causal` in one call.)
+        `is_causal` is aligned at the top left: the two agree only for T == S. A mask and `is_causal` must not be in one
+        call: that is an error for some inputs, and for others it is not.)
     padding: bool [B, 1, 1, S], True where a key is a real token. With `causal` as well, a query sees a key only if both
         allow it.
 

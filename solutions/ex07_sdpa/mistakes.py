@@ -203,6 +203,23 @@ MISTAKES = [
     ),
     Mistake(
         "gives_the_kernel_a_mask_and_is_causal",
+        old=BLIND,
+        new="if causal and padding is not None and T == S:\n"
+        "        return F.scaled_dot_product_attention(q, k, v, attn_mask=padding, is_causal=True)\n"
+        "    blind = ~mask.any(dim=-1, keepdim=True)  ",
+        caught_by="mask_and_flag_never_meet",
+        en=(
+            "gives the kernel a mask and is_causal in one call",
+            "That is forbidden: some inputs raise, others do not. Put the triangle into the mask, or use is_causal alone where "
+            "T == S and nothing is padded.",
+        ),
+        zh=(
+            "在同一次调用里既传了掩码又传了 is_causal",
+            "这是不允许的：有的输入会报错，有的却不会。把三角形并入掩码；或者在 T == S 且没有填充时单独使用 is_causal。",
+        ),
+    ),
+    Mistake(
+        "tries_a_forbidden_call_first",
         old=MASKED,
         new="try:\n"
         "        F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)\n"
@@ -211,12 +228,12 @@ MISTAKES = [
         "    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | blind)  ",
         caught_by="mask_and_flag_never_meet",
         en=(
-            "tries the kernel with a mask and is_causal at once",
-            "The kernel refuses that. Put the triangle into the mask, or use is_causal alone where T == S and nothing is padded.",
+            "tries the kernel with a mask and is_causal at once, and catches the error",
+            "Whether such a call raises depends on the inputs. Decide which of the two carries the triangle.",
         ),
         zh=(
-            "同时把掩码和 is_causal 传给了内核",
-            "内核不接受这种调用。把三角形并入掩码；或者在 T == S 且没有填充时单独使用 is_causal。",
+            "先用掩码加 is_causal 试着调用内核，再捕获错误",
+            "这样的调用报不报错要看输入。请先决定由哪一个来携带三角形。",
         ),
     ),
     Mistake(
