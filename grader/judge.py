@@ -18,7 +18,7 @@ from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property
 from grader.recall import Recall
-from grader.replay import FORGET, Diverged, Fetched, Transcript, Transcripts, digest
+from grader.replay import FORGET, Diverged, Fetched, Transcript, Transcripts, answers_of, digest
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
@@ -353,6 +353,7 @@ class Judge:
         if failure.case is None or not failure.settled or not self._search or not failure.shrinks:
             return failure
         found: dict[Case, Failure] = {failure.case: failure}
+        way = (property.name, *failure.kind, answers_of(failure.exchanges))
 
         def fails(case: Case) -> bool:
             self._budget -= 1
@@ -363,9 +364,15 @@ class Judge:
             found[case] = self._settled(property, smaller)
             return found[case].settled
 
+        known = self._transcripts.smallest(way) if self._transcripts is not None else None
+        if known is not None and fails(known):
+            return found[known]
         budget = max(LEAST_SEARCH, min(LONGEST_SEARCH, self._budget))
         relaxed = self._plain is not None  # sizes that a property was not written for show on the reference alone
-        return found[smallest_failure(property.quantifier, fails, failure.case, relaxed, budget)]
+        smallest = smallest_failure(property.quantifier, fails, failure.case, relaxed, budget)
+        if self._transcripts is not None:
+            self._transcripts.shrank(way, smallest)
+        return found[smallest]
 
 
 def loaded(worker: Worker, source: Source | Submission, remember: bool = False) -> Subject:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from grader import wire
@@ -20,6 +20,7 @@ from grader.subject import Exchange, Subject
 
 LARGEST = 4 << 20  # bytes of the questions of one case
 MOST_WAYS = 4  # different answers to a case that are remembered
+MOST_FAILURES = 2_000  # different ways to fail whose smallest case is remembered
 FORGET = wire.encode(wire.Forget())
 
 
@@ -53,6 +54,7 @@ class Transcripts:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Case, Transcript]] = {}
+        self._smallest: dict[tuple[Hashable, ...], Case] = {}
 
     def of(self, case: Case) -> Transcript | None:
         """What is asked in this case, if that is known."""
@@ -64,6 +66,24 @@ class Transcripts:
         frames = [wire.encode(exchange.request) for exchange in exchanges]
         if frames and sum(map(len, frames)) <= LARGEST:
             self._known[id(case)] = (case, Transcript(frames))  # with the case, so that its id stays its own
+
+    def smallest(self, way: tuple[Hashable, ...]) -> Case | None:
+        """The smallest case found for a submission that failed the same property with the very same answers."""
+        return self._smallest.get(way)
+
+    def shrank(self, way: tuple[Hashable, ...], case: Case) -> None:
+        """This was the smallest case; whoever answers alike is asked it first."""
+        if len(self._smallest) >= MOST_FAILURES:
+            del self._smallest[next(iter(self._smallest))]
+        self._smallest[way] = case
+
+
+def answers_of(exchanges: Sequence[Exchange]) -> bytes:
+    """The digest of what was answered."""
+    whole = hashlib.blake2b(digest_size=16)
+    for exchange in exchanges:
+        whole.update(wire.encode(exchange.reply))
+    return whole.digest()
 
 
 def digest(subject: Subject, replies: Sequence[bytes]) -> bytes:

@@ -23,7 +23,6 @@ from grader.batch import DATABASE, Batch, Busy, Setting, graded, named, pending,
 from grader.cli import main
 from grader.crew import Cluster, Crew
 from grader.exercises import Course
-from grader.gradebook import Gradebook
 from grader.intake import hand_ins
 from grader.results import Report, Verdict
 from grader.turns import Shared
@@ -177,7 +176,8 @@ def test_real_judges_and_zygotes_may_be_killed(tmp_path):
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    lists = [(task / "children").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return [int(child) for children in lists for child in children.split()]
 
 
 def command_of(pid: int) -> str:
@@ -188,8 +188,10 @@ def command_of(pid: int) -> str:
 
 
 def test_a_full_disk_stops_the_run_and_it_goes_on(tmp_path, fake_log, monkeypatch):
-    def full(path, content, write=batches.write, left=iter(range(5))):
-        if next(left, None) is None:
+    write, room = batches.write, iter(range(5))
+
+    def full(path, content):
+        if next(room, None) is None:
             raise OSError(errno.ENOSPC, "No space left on device")
         write(path, content)
 
@@ -312,7 +314,7 @@ def test_a_dry_run_says_who_is_who(graded_class, capfd):
     assert grade("batch", folder, "--out", out, "--course", TINY, "--dry-run", "--json") == 0
     told = {event["submission"]: event for event in map(json.loads, capfd.readouterr().out.splitlines())}
     assert told["nobody"]["missing"] == ["ex01"]
-    assert "007" in told and told["007"]["problems"]
+    assert told["007"]["problems"]
     assert grade("batch", folder, "--out", out, "--course", TINY, "--dry-run", "--lang", "zh") == 0
     assert "未提交" in capfd.readouterr().out
 

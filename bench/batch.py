@@ -1,0 +1,151 @@
+"""What a class costs: the batch beside a fresh `python -m pytest` per submission, and the judge's memory.
+
+    python bench/batch.py pairs [PAIRS] [EXERCISE]      throughput, as ratios in pairs
+    python bench/batch.py memory [SUBMISSIONS]          the judge's memory over many submissions, a worker's own
+
+The peer is what others do: a fresh process a submission, which imports torch and the same properties and judges the
+submission inside itself, on the same cases and with the same shrinking, but without isolation, diagnosis or reports.
+Both are given one and the same core, in turn, so that a machine whose speed drifts slows both. CPU seconds tell the
+same story where others use the machine as well. Every submission has another content.
+"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from grader import prelude
+
+prelude.begin()
+
+from grader.batch import Setting, Task, _grader, graded, version_of  # noqa: E402 - torch must find one thread
+from grader.exercises import Course, Exercise  # noqa: E402
+from grader.submissions import Submission  # noqa: E402
+
+OURS_A_PAIR = 6  # submissions of ours beside one of the peer's: its share of what a pair takes is large enough
+PEER = """
+import sys
+import pytest
+from pathlib import Path
+from grader import prelude
+prelude.begin()
+from grader.bench import Bench
+from grader.exercises import Course
+from grader.judge import Judge, LocalWorker, Session, Source
+from grader.results import Verdict
+
+bench = Bench(Course.open().find({exercise!r}))
+source = Source({{"main.py": Path({path!r}).read_text()}}, "main.py")
+judge = Judge(Session(LocalWorker, source), bench.exact, bench.plain, bench.exercise.forbidden)
+
+@pytest.mark.parametrize("property", bench.properties, ids=lambda p: p.name)
+def test(property):
+    assert judge.judge(property).verdict is Verdict.PASSED
+"""
+
+
+class Class:
+    """Submissions of one exercise, right ones or wrong ones, no two with the same content."""
+
+    def __init__(self, exercise: Exercise, right: bool) -> None:
+        self.exercise, self.right, self.count = exercise, right, 0
+        self.mistakes = exercise.mistakes()
+
+    def source(self) -> str:
+        self.count += 1
+        reference = self.exercise.reference or ""
+        wrong = self.mistakes[self.count * 7 % len(self.mistakes)]
+        return (reference if self.right else wrong.apply(reference)) + f"\n# submission {self.count}\n"
+
+    def task(self) -> Task:
+        files = {self.exercise.module: self.source()}
+        submission = Submission("s", Path(self.exercise.module), self.exercise.module, files)
+        return Task("s", "s", self.exercise.slug, submission, "", version_of(self.exercise), "")
+
+
+def peer(some: Class, folder: Path) -> tuple[float, float]:
+    """Wall and CPU seconds of one submission in a fresh pytest."""
+    (folder / "main.py").write_text(some.source())
+    (folder / "test_it.py").write_text(PEER.format(exercise=some.exercise.slug, path=str(folder / "main.py")))
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "test_it.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def ours(some: Class, setting: Setting) -> tuple[float, float]:
+    """Wall and CPU seconds a submission in this warm judge: isolation, diagnosis, both reports included."""
+    before, began = cpu(setting), time.perf_counter()
+    for _ in range(OURS_A_PAIR):
+        graded(setting, some.task())
+    return (time.perf_counter() - began) / OURS_A_PAIR, (cpu(setting) - before) / OURS_A_PAIR
+
+
+def cpu(setting: Setting) -> float:
+    """CPU seconds of this process, its zygote and the workers that have ended."""
+    fields = Path(f"/proc/{zygote(setting)}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def zygote(setting: Setting) -> int:
+    process = _grader(setting)[0]._started().process
+    assert process is not None
+    return process.pid
+
+
+def pairs(count: int, word: str) -> None:
+    """Prints the median ratios, for right and for wrong submissions."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    course = Course.open()
+    setting = Setting(course.folder, "en", "best")
+    for right, promise in ((True, 20), (False, 10)):
+        some = Class(course.find(word), right)
+        for _ in range(1 if right else len(some.mistakes)):
+            graded(setting, some.task())  # what is learnt once a class
+        with tempfile.TemporaryDirectory() as folder:
+            found = [(peer(some, Path(folder)), ours(some, setting)) for _ in range(count)]
+        wall, used = (statistics.median(theirs[at] / mine[at] for theirs, mine in found) for at in (0, 1))
+        mine = [statistics.median(pair[1][at] for pair in found) for at in (0, 1)]
+        name = "right" if right else "wrong"
+        print(
+            f"{word} {name}: {wall:5.1f} x the throughput, {used:5.1f} x by CPU time (promise: {promise} x);", end=" "
+        )
+        print(f"{mine[0]:.3f} s a submission, {mine[1]:.3f} s of CPU", flush=True)
+
+
+def memory(count: int) -> None:
+    """Prints the judge's memory as it goes, and what a worker has of its own."""
+    course = Course.open()
+    setting = Setting(course.folder, "en", "best")
+    classes = [Class(course.find("ex04"), right) for right in (True, False)]
+    for number in range(count):
+        graded(setting, classes[number % 2].task())
+        if number % max(1, count // 10) == 0 or number == count - 1:
+            print(f"{number + 1:5} submissions  judge {status('self', 'VmRSS'):4} MB", flush=True)
+    worker = _grader(setting)[0]._started().worker()
+    with worker:
+        print(f"a worker's own memory, before its submission: {private(worker._process.pid):.1f} MB")
+
+
+def status(pid: str, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) // 1024
+
+
+def private(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+if __name__ == "__main__":
+    mode, *more = sys.argv[1:] or ["pairs"]
+    if mode == "memory":
+        memory(int(more[0]) if more else 2000)
+    else:
+        pairs(int(more[0]) if more else 5, more[1] if len(more) > 1 else "ex04")
