@@ -7,6 +7,7 @@ they are looked at, so that it opens at once for thousands of students.
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ SLOWEST = 5  # hand-ins that are named
 GROUPS = 30  # near-identical groups that are open; the others fold
 CODES = {verdict: chr(ord("a") + at) for at, verdict in enumerate(Verdict)}  # one letter a verdict
 ABSENT, UNASKED = "-", " "
+UNSAFE = re.compile("[<>&\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # in a script element, or in an editor
 WIDTH, HEIGHT = 220, 64  # of a histogram, in its own units
 
 
@@ -223,9 +225,7 @@ def _columns(exercise: ExerciseInsight) -> dict[str, Any]:
 
 
 def embedded(value: object) -> str:
-    """JSON that can stand inside a script element, whatever is in it."""
+    """JSON that can stand inside a script element, whatever is in it, with nothing that reorders the source."""
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    replaced = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-    for character, escape in replaced.items():
-        encoded = encoded.replace(character, escape)
-    return encoded.encode("utf-8", "backslashreplace").decode("utf-8")
+    escaped = UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
+    return escaped.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import itertools
 import keyword
+import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,15 +24,18 @@ TOKENS = 10  # in a row, that make a fingerprint
 WINDOW = 4  # of these, one is kept: every stretch of TOKENS + WINDOW - 1 equal tokens is noticed
 ALIKE = 0.8  # of the smaller one's telling fingerprints are shared
 ENOUGH = 12  # telling fingerprints that both must have: less code than that looks alike by chance
-USUAL, USUAL_MIN, USUAL_MAX = 0.05, 10, 50  # shared by more of the different programs than that: an idiom
+USUAL, USUAL_MIN, USUAL_MAX = 0.05, 10, 100  # shared by more of the different programs than that: an idiom
 SOURCE_MAX = 200_000  # characters that are looked at
 
+BORDER = "\n"  # between the tokens of two definitions
+
 _LITERALS = re.compile(  # every branch takes all it can, so that the time is linear whatever the text
-    r'"""(?:\\.|[^\\])*?(?:"""|\Z)' + "|'''" + r"(?:\\.|[^\\])*?(?:'''|\Z)"
-    r"""|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|\#[^\n]*+|\\\n""",
+    r'''"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?'''
+    r"""|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)|'(?:\\.|[^'\\\n])*+'?"""
+    r"""|\#[^\n]*+|\\\n""",
     re.DOTALL,
 )
-_TOKEN = re.compile(r"(\bself\s*\.\s*)?(\.?)\s*([^\W\d]\w*)|\d[\w.]*|[^\w\s]")
+_TOKEN = re.compile(r"(?:(\bself\s*\.)|(\.))?\s*([^\W\d]\w*)|(\d[\w.]*|[^\w\s])")
 _DEFINITION = re.compile(r"(?:async\s+)?def\b|class\b|@")
 _KEPT = frozenset(keyword.kwlist) | {name for name in dir(builtins) if name.islower()}
 
@@ -79,18 +83,27 @@ def _telling(programs: list[frozenset[int]]) -> list[frozenset[int]]:
 
 
 def _shares(telling: list[frozenset[int]]) -> dict[int, dict[int, float]]:
-    """Who is near-identical to whom, and how much is shared: through an inverted index of the fingerprints."""
-    index: dict[int, list[int]] = defaultdict(list)
+    """Who is near-identical to whom, and how much is shared.
+
+    Two programs that share ALIKE of the smaller one's fingerprints share one of its rarest; so only those who hold
+    such a one are compared, and nobody is missed.
+    """
+    holders: dict[int, list[int]] = defaultdict(list)
     for at, program in enumerate(telling):
         if len(program) >= ENOUGH:
             for fingerprint in program:
-                index[fingerprint].append(at)
-    common = Counter(pair for holders in index.values() for pair in itertools.combinations(holders, 2))
+                holders[fingerprint].append(at)
+    rarity = {fingerprint: len(held) << 32 | fingerprint for fingerprint, held in holders.items()}
     shares: dict[int, dict[int, float]] = defaultdict(dict)
-    for (one, other), count in common.items():
-        share = count / min(len(telling[one]), len(telling[other]))
-        if share >= ALIKE:
-            shares[one][other] = shares[other][one] = share
+    for one, program in enumerate(telling):
+        if len(program) < ENOUGH:
+            continue
+        rarest = sorted(program, key=rarity.__getitem__)[: len(program) - math.ceil(ALIKE * len(program)) + 1]
+        for other in {at for fingerprint in rarest for at in holders[fingerprint]} - {one}:
+            if len(telling[other]) >= len(program):
+                share = len(program & telling[other]) / len(program)
+                if share >= ALIKE:
+                    shares[one][other] = shares[other][one] = share
     return shares
 
 
@@ -110,60 +123,63 @@ class Reader:
     """Turns source into fingerprints. What one line of code becomes is worked out once for the whole class."""
 
     def __init__(self, stub: str) -> None:
-        self._lines = dict.fromkeys(code_lines(stub), b"")  # what the stub gives counts for nothing
+        self._lines = _Lines(frozenset(map(_plain, _without_literals(stub).split("\n"))))
 
     def fingerprints(self, source: str) -> frozenset[int]:
         """Of every definition for itself, so that their order makes no difference."""
-        kept: set[int] = set()
-        for definition in self._definitions(code_lines(source[:SOURCE_MAX])):
-            kept.update(winnowed(definition))
-        return frozenset(kept)
-
-    def _definitions(self, lines: Iterable[str]) -> Iterator[bytes]:
-        tokens: list[bytes] = []
-        for line in lines:
-            if _DEFINITION.match(line):
-                yield b"".join(tokens)
-                tokens = []
-            if line not in self._lines:
-                self._lines[line] = b"".join(map(_code, normalised(line)))
-            tokens.append(self._lines[line])
-        yield b"".join(tokens)
+        lines = _without_literals(source[:SOURCE_MAX]).split("\n")
+        definitions = "".join(map(self._lines.__getitem__, lines)).split(BORDER)
+        return frozenset(itertools.chain.from_iterable(map(winnowed, definitions)))
 
 
-def code_lines(source: str) -> Iterator[str]:
-    """The lines that do something: without comments, the content of strings, docstrings and indentation."""
-    for line in _LITERALS.sub(_emptied, source).split("\n"):
-        stripped = " ".join(line.split())
-        if stripped.strip("'\";, rbfuRBFU"):
-            yield stripped
+class _Lines(dict[str, str]):
+    """A line -> its tokens, one character each; BORDER before a definition; nothing for what the stub gives."""
+
+    def __init__(self, given: frozenset[str]) -> None:
+        self._given = given
+        self._codes = _Codes()
+
+    def __missing__(self, line: str) -> str:
+        plain = _plain(line)
+        border = BORDER if _DEFINITION.match(plain) else ""
+        tokens = "" if plain in self._given else "".join(map(self._codes.__getitem__, _TOKEN.findall(plain)))
+        self[line] = border + tokens
+        return border + tokens
 
 
-def _emptied(literal: re.Match[str]) -> str:
-    return '""' if literal[0][0] in "\"'" else " "
+class _Codes(dict[tuple[str, str, str, str], str]):
+    """A token, as `_TOKEN` finds it -> one character; the same on every machine and in every run."""
+
+    def __missing__(self, found: tuple[str, str, str, str]) -> str:
+        token = normalised(*found).encode("utf-8", "replace")
+        self[found] = chr(0x100 + zlib.crc32(token) % 0xD000)  # below the surrogates: two bytes in UTF-16
+        return self[found]
 
 
-def normalised(line: str) -> Iterator[str]:
-    """The tokens of a line: `v` for names that an author chooses; keywords, builtins and attributes as they are."""
-    for token in _TOKEN.finditer(line):
-        of_self, dot, name = token.groups()
-        if name is None:
-            yield token[0]
-        elif dot:
-            yield f".{name}"
-        elif of_self:
-            yield "self.v"
-        else:
-            yield name if name in _KEPT else "v"
+def _without_literals(source: str) -> str:
+    """The source without comments and without the content of strings."""
+    return _LITERALS.sub(lambda literal: '""' if literal[0][0] in "\"'" else " ", source)
 
 
-def _code(token: str) -> bytes:
-    """Two bytes for a token; the same on every machine and in every run."""
-    return (zlib.crc32(token.encode("utf-8", "replace")) & 0xFFFF).to_bytes(2, "big")
+def _plain(line: str) -> str:
+    """The line without blanks that mean nothing; "" for a docstring, which by now is empty quotes."""
+    plain = " ".join(line.split())
+    return plain if plain.strip("'\"; rbfuRBFU") else ""
 
 
-def winnowed(tokens: bytes) -> Iterator[int]:
+def normalised(of_self: str, dot: str, name: str, other: str) -> str:
+    """A token of which an author's choice of names is taken away; keywords, builtins and attributes stay."""
+    if other:
+        return other
+    if of_self:
+        return "self.v"
+    return f".{name}" if dot else name if name in _KEPT else "v"
+
+
+def winnowed(tokens: str) -> set[int]:
     """Of the hashes of all stretches of TOKENS tokens, the smallest of every WINDOW neighbours."""
-    hashes = [zlib.crc32(tokens[at : at + 2 * TOKENS]) for at in range(0, len(tokens) - 2 * TOKENS + 2, 2)]
-    for at in range(max(1, len(hashes) - WINDOW + 1) if hashes else 0):
-        yield min(hashes[at : at + WINDOW])
+    encoded = tokens.encode("utf-16-le")
+    hashes = [zlib.crc32(encoded[at : at + 2 * TOKENS]) for at in range(0, len(encoded) - 2 * TOKENS + 2, 2)]
+    if len(hashes) < WINDOW:
+        return {min(hashes)} if hashes else set()
+    return set(map(min, *(hashes[start:] for start in range(WINDOW))))

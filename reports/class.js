@@ -29,7 +29,7 @@ const writeList = (place) => {
   const list = data.lists[place.dataset.list];
   for (const [exercise, students] of list) {
     const written = students.map((student) => make("span", "", named(student, exercise)));
-    if (list.length === 1) place.append(...written);
+    if (!("labelled" in place.dataset)) place.append(...written);
     else place.append(make("span", "in", make("code", "id", exercises[exercise].id), ...written));
   }
 };
@@ -103,7 +103,7 @@ const row = (student, at) => {
   const name = make("th", "", make("bdi", "", names[student]));
   name.scope = "row";
   name.title = names[student];
-  const total = make("td", "total", `${Math.round(100 * totals[student])} %`);
+  const total = make("td", "total", fill(words.percent, Math.round(100 * totals[student])));
   const line = make("tr", "", name, total, ...exercises.map((_, exercise) => cell(student, exercise)));
   line.append(make("td", "none", seconds[student] ? seconds[student].toFixed(1) : ""));
   line.setAttribute("aria-rowindex", at + 2);
@@ -188,7 +188,7 @@ show();
 
 addEventListener("beforeprint", () => {
   write(rows.length);
-  for (const part of document.querySelectorAll(".of")) part.open = true;
+  for (const part of document.querySelectorAll(".exercise")) part.open = true;
 });
 const openTarget = () => {
   const part = document.getElementById(location.hash.slice(1));
