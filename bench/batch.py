@@ -53,12 +53,12 @@ class Class:
 
     def __init__(self, exercise: Exercise, right: bool) -> None:
         self.exercise, self.right, self.count = exercise, right, 0
-        self.mistakes = exercise.mistakes()
+        self.mistakes = exercise.mistakes()[::7]  # a class has its favourites
 
     def source(self) -> str:
         self.count += 1
         reference = self.exercise.reference or ""
-        wrong = self.mistakes[self.count * 7 % len(self.mistakes)]
+        wrong = self.mistakes[self.count % len(self.mistakes)]
         return (reference if self.right else wrong.apply(reference)) + f"\n# submission {self.count}\n"
 
     def task(self) -> Task:

@@ -257,7 +257,11 @@ class Batch:
         out.mkdir(parents=True, exist_ok=True)
         self.out, self._setting, self._step = out, setting, step
         self._claim = _claim(out / ".lock")
-        self.book = Gradebook(out / DATABASE)
+        try:
+            self.book = Gradebook(out / DATABASE)
+        except BaseException:
+            self._claim.close()
+            raise
         self._restore()
 
     def run(self, tasks: Sequence[Task], executor: futures.Executor) -> Iterator[Progress]:

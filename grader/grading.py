@@ -93,6 +93,7 @@ class Grader:
         if self._zygote is not None:
             self._zygote.close()
         self._zygote = None
+        self._turns.close()
 
     def __enter__(self) -> Self:
         return self

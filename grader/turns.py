@@ -25,6 +25,8 @@ class Turns(Protocol):
 
     def alone(self) -> contextlib.AbstractContextManager[None]: ...
 
+    def close(self) -> None: ...
+
 
 class Unshared:
     """The turns of a judge that is the only one."""
@@ -34,6 +36,9 @@ class Unshared:
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
+
+    def close(self) -> None:
+        pass
 
 
 class Shared:
@@ -65,6 +70,10 @@ class Shared:
         finally:
             _unlock(self._work)
             _unlock(self._gate)
+
+    def close(self) -> None:
+        self._gate.close()
+        self._work.close()
 
 
 def machine() -> Turns:

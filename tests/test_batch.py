@@ -368,11 +368,12 @@ def test_who_is_alone_waits_for_the_others_and_they_for_him(tmp_path):
                 time.sleep(pause)
                 seen.append((name, "out"))
 
-    others = [threading.Thread(target=work, args=(Shared(tmp_path), name, 0.004)) for name in "ab"]
+    turns = [Shared(tmp_path) for _ in range(3)]
+    others = [threading.Thread(target=work, args=(each, name, 0.004)) for each, name in zip(turns, "ab", strict=False)]
     for each in others:
         each.start()
     time.sleep(0.02)
-    with Shared(tmp_path).alone():
+    with turns[2].alone():
         before = len(seen)
         time.sleep(0.05)
         assert len(seen) == before
@@ -380,6 +381,8 @@ def test_who_is_alone_waits_for_the_others_and_they_for_him(tmp_path):
     for each in others:
         each.join()
     assert len(seen) == 80
+    for each in turns:
+        each.close()
 
 
 # ---- a cluster
