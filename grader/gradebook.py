@@ -251,8 +251,10 @@ def gradebook_csv(book: Gradebook) -> str:
     """The gradebook as CSV: one row a submission and exercise, names exactly as they are, numbers with a point."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
+    careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a lone \r is not quoted otherwise
     writer.writerow(COLUMNS)
     for entry in book.all_rows():
         scores = (f"{entry.score:g}", f"{entry.max_score:g}" if entry.max_score else "", entry.verdict.value)
-        writer.writerow((entry.student, entry.exercise, *scores, " ".join(entry.mistakes), entry.grader_version))
+        row = (entry.student, entry.exercise, *scores, " ".join(entry.mistakes), entry.grader_version)
+        (careful if "\r" in entry.student else writer).writerow(row)
     return text.getvalue()
