@@ -29,7 +29,9 @@ AGREE = 1e-4  # two modules agree up to this, relative to 1 + the largest answer
 NOISE = 1e-4  # float32 gradients are right up to this share of the largest in their class ...
 FLOOR = 2e-6  # ... and this share of the largest of all
 ROUNDS_MAX = 400
-ATTEMPTS = 2  # an unlucky choice of numbers may drown in float32 noise
+ATTEMPTS = 3  # an unlucky choice of numbers may drown in float32 noise
+CHECKS = 3  # rounds that a guess of several pairs at once must survive
+QUIET = 8  # rounds without a gradient, after which a class is taken to have none: a ReLU may be off for a while
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +237,7 @@ class _Refinement:
         self.generator = torch.Generator().manual_seed(seed)
         self.their_class = torch.zeros(theirs.total, dtype=torch.int64)
         self.our_class = torch.zeros(ours.total, dtype=torch.int64)
-        self.idle = torch.zeros(1, dtype=torch.bool)  # of each class: its gradient was zero in the last round
+        self.quiet = torch.zeros(1, dtype=torch.int64)  # of each class: rounds in a row in which its gradient was zero
 
     def run(self, fixed: Sequence[str]) -> Layout | None:
         """Refine until every class that matters is one element; None when the modules cannot be the same."""
@@ -249,15 +251,17 @@ class _Refinement:
             alive = alive and self._refine()
             if not alive:
                 return None
-            if self._count() == before:
-                members = self._smallest()
-                if members is None:
-                    return self._layout()
+            if self._count() > before:
+                continue
+            members = self._smallest()
+            if members is not None:
                 alive = self._break_symmetry(*members)
+            elif bool((self.quiet[self._open()] >= QUIET).all()):
+                return self._layout()
         return None
 
     def _count(self) -> int:
-        return len(self.idle)
+        return len(self.quiet)
 
     def _refine(self) -> bool:
         """One round of new numbers, one a class. False when the two sides cannot be the same module."""
@@ -280,33 +284,38 @@ class _Refinement:
         cuts = (old.diff() > 0) | (want.diff() > 4 * noise[1:])
         new = torch.cat([torch.zeros(1, dtype=torch.int64), cuts.cumsum(0)])
         self.their_class[their_order] = self.our_class[our_order] = new
-        self.idle = torch.zeros(int(new[-1]) + 1, dtype=torch.bool)
-        self.idle[new] = (largest <= 4 * floor)[old]
+        quiet = torch.where(largest <= 4 * floor, self.quiet + 1, 0)
+        self.quiet = torch.zeros(int(new[-1]) + 1, dtype=torch.int64)
+        self.quiet[new] = quiet[old]
         return True
 
+    def _open(self) -> Tensor:
+        """The classes of several elements."""
+        return (self.our_class.bincount(minlength=self._count()) > 1).nonzero()[:, 0]
+
     def _smallest(self) -> tuple[Tensor, Tensor] | None:
-        """The smallest class of several elements that have a gradient."""
-        sizes = self.our_class.bincount()
-        sizes[(sizes < 2) | self.idle] = self.ours.total + 1
-        if int(sizes.min()) > self.ours.total:
+        """The members of the smallest open class that has a gradient."""
+        loud = [one for one in self._open().tolist() if self.quiet[one] == 0]
+        if not loud:
             return None
-        smallest = int(sizes.argmin())
+        sizes = self.our_class.bincount()
+        smallest = min(loud, key=lambda one: int(sizes[one]))
         return (self.their_class == smallest).nonzero()[:, 0], (self.our_class == smallest).nonzero()[:, 0]
 
     def _break_symmetry(self, here: Tensor, there: Tensor) -> bool:
         """Nothing splits any more: members of a class are alike. Pair them all at once; if that goes too far, one."""
-        saved = self.their_class.clone(), self.our_class.clone(), self.idle.clone()
+        saved = self.their_class.clone(), self.our_class.clone(), self.quiet.clone()
         self._set_apart(here, there)
-        if self._refine():
+        if all(self._refine() for _ in range(CHECKS)):
             return True
-        self.their_class, self.our_class, self.idle = saved
+        self.their_class, self.our_class, self.quiet = saved
         self._set_apart(here[:1], there[:1])
         return self._refine()
 
     def _set_apart(self, here: Tensor, there: Tensor) -> None:
         """Pair these elements one by one, each pair a class of its own."""
         self.their_class[here] = self.our_class[there] = self._count() + torch.arange(len(here))
-        self.idle = torch.cat([self.idle, torch.zeros(len(here), dtype=torch.bool)])
+        self.quiet = torch.cat([self.quiet, torch.zeros(len(here), dtype=torch.int64)])
 
     def _layout(self) -> Layout:
         places = torch.empty(self.theirs.total, dtype=torch.int64)
