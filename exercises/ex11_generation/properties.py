@@ -277,22 +277,24 @@ def pairs(tokens, others, kinds, other_kinds, logits):
     count, width = logits.shape
     log_p = logits.double().log_softmax(dim=1)
     both = (log_p[:, None, :, None] + log_p[None, :, None, :]).reshape(count * count, width * width)
-    return tokens * width + others, kinds * count + other_kinds, both
+    return tokens * width + others, kinds * count + other_kinds, both, width
 
 
 def holds_for(sample):
     """In what `sample` draws, token i is drawn from the softmax of `logits[kinds[i]]`, always."""
     for rounds in (1, 10):
-        odd, key, params = max(
-            (claim for drawn in sample(rounds) for claim in claims(*drawn)), key=lambda claim: claim[0]
-        )
-        holds(odd < LIMIT, key, **params)
-        if odd < ODD:
+        found = [claim for drawn in sample(rounds) for claim in claims(*drawn)]
+        for odd, key, params in found:
+            holds(odd < LIMIT, key, **params)
+        if all(odd < ODD for odd, _, _ in found):
             return
 
 
-def claims(tokens, kinds, logits):
-    """How odd each token's share is, and how odd the mean of the logits drawn: -log(chance), message, numbers."""
+def claims(tokens, kinds, logits, width=None):
+    """How odd each token's share is, and how odd the mean of the logits drawn: -log(chance), message, numbers.
+
+    With `width`, the tokens are pairs: `first * width + second`.
+    """
     shape(tokens, [len(kinds)])
     holds(((tokens >= 0) & (tokens < logits.shape[1])).all(), "no_token")
     x = logits.double()
@@ -303,7 +305,10 @@ def claims(tokens, kinds, logits):
     kind, token = divmod(int(odd.argmax()), x.shape[1])
     expected = f"{float(draws[kind] * p[kind, token]):.4g}"
     counts = {"draws": int(draws[kind]), "times": int(times[kind, token]), "expected": expected}
-    yield float(odd[kind, token]), "how_often", {"token": token, **counts}
+    if width is None:
+        yield float(odd[kind, token]), "how_often", {"token": token, **counts}
+    else:
+        yield float(odd[kind, token]), "how_often_together", {"one": token // width, "other": token % width, **counts}
     possible = p > 0
     x, times = x.where(possible, 0.0), times.where(possible, 0.0)
     got, want = float((times * x).sum() / times.sum()), float((draws * p * x).sum() / draws.sum())
