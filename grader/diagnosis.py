@@ -17,7 +17,7 @@ from grader.claims import TOLERANCE
 from grader.isolation import WorkerEnded
 from grader.judge import Testimony
 from grader.properties import Property
-from grader.subject import Exchange, Subject
+from grader.subject import Subject
 
 ENOUGH = 2  # cases of a property that the submission passed, so that the mistake must be no worse there
 
@@ -106,13 +106,18 @@ def names_of(
 
 
 def _alike(mine: Testimony, theirs: Testimony) -> bool:
-    return mine.holds == theirs.holds and _same_exchanges(mine.exchanges, theirs.exchanges)
+    if mine.holds != theirs.holds or len(mine.exchanges) != len(theirs.exchanges):
+        return False
+    pairs = [(one.reply, other.reply) for one, other in zip(mine.exchanges, theirs.exchanges, strict=True)]
+    right, last = (pairs, []) if mine.holds else (pairs[:-1], pairs[-1:])  # a case ends where it fails
+    return all(_same_but_for_words(*pair) for pair in right) and all(same(*pair) for pair in last)
 
 
-def _same_exchanges(mine: Sequence[Exchange], theirs: Sequence[Exchange]) -> bool:
-    return len(mine) == len(theirs) and all(
-        same(one.reply, other.reply) for one, other in zip(mine, theirs, strict=True)
-    )
+def _same_but_for_words(mine: Any, theirs: Any) -> bool:
+    """As `same`, but everyone words an error that the property asks for in their own way."""
+    if isinstance(mine, wire.Raised) and isinstance(theirs, wire.Raised):
+        return mine.type == theirs.type
+    return same(mine, theirs)
 
 
 def same(mine: Any, theirs: Any) -> bool:

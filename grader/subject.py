@@ -68,11 +68,15 @@ class Effects:
         answer = watch(observe=["inputs"])
         self.value = received(answer.value)
         self.inputs: list[Any] = answer.inputs or []  # the tensor arguments as they are after the call
+        self.requires_grad: list[bool] = answer.requires_grad or []  # and whether each of them wants a gradient
 
     @functools.cached_property
     def ops(self) -> list[str]:
-        """The operations that ran, such as "aten::embedding", and the functions of torch that called them."""
-        return self._watch(observe=["ops"]).ops or []
+        """The operations that ran, such as "aten::embedding", and the functions of torch that called them.
+
+        With gradients on and off: a submission may go another way where none are wanted.
+        """
+        return [op for on in (True, False) for op in self._watch(observe=["ops"], grad=on).ops or []]
 
     @functools.cached_property
     def allocations(self) -> list[wire.Allocation]:

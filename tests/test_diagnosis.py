@@ -2,7 +2,10 @@
 
 import pytest
 
+from grader import judge, wire
+from grader.diagnosis import Witness
 from grader.judge import LocalWorker
+from grader.subject import Exchange
 from tests.engine import changed, tiny_bench
 
 
@@ -43,6 +46,21 @@ def test_two_mistakes_in_one_function_are_not_taken_for_another(bench):
         )
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("type", "holds", "alike"),
+    [("ValueError", True, True), ("TypeError", True, False), ("ValueError", False, False)],
+)
+def test_an_error_that_was_asked_for_may_be_worded_in_any_way(bench, type, holds, alike):
+    asked = bench.properties[0]
+
+    def witness(type, message):
+        exchange = Exchange(wire.Forget(), wire.Raised(type, [], message, []))
+        answers = {(asked.name, n): judge.Testimony((exchange,), holds) for n in range(len(asked.cases()))}
+        return Witness(lambda: None, None, [], answers)
+
+    assert witness("ValueError", "7 is odd").answers_like(witness(type, "odd: 7"), [asked]) is alike
 
 
 def test_an_unknown_mistake_has_no_name(bench):

@@ -62,7 +62,7 @@ def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids[
     """ids of shape [], [T], [B, T] and [B, H, T] give [C], [T, C], [B, T, C] and [B, H, T, C]."""
     embed = written(TokenEmbedding(*weight.shape), weight)
     padded = written(TokenEmbedding(*weight.shape, padding_idx=p), with_padding(weight.clone(), p))
-    for some in (ids, ids[0], ids[0, 0], ids[0, 0, 0], ids[:1, :1, :1]):
+    for some in (ids, ids[0], ids[0, 0], ids[0, 0, 0], ids[:1, :1, :1], torch.stack((ids, ids))):
         out = embed(some)
         shape(out, *some.shape, weight.shape[1])
         equal(out, weight[some])
@@ -106,6 +106,10 @@ def padding_row_gets_no_gradient(
         mode()
         got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
         equal(got, sums, what="weight.grad")
+        exactly(got[p], sums[p], what=f"weight.grad[{p}]")
+    for some, flow in ((ids[1], cotangent[1]), (ids[None], cotangent[None]), (ids[0, 0], cotangent[0, 0])):
+        got = embed.gradients(some, cotangent=flow).parameters.get("weight")
+        holds(isinstance(got, torch.Tensor), "no_gradient")
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
 
 
@@ -151,6 +155,10 @@ def accepts_every_integer_dtype(TokenEmbedding, weight: Float["V C", 0.4], ids: 
         fitting = ids.clamp(max=torch.iinfo(kind).max)
         equal(plain(fitting.to(kind)), weight[fitting])
         equal(padded(fitting.to(kind)), with_padding(weight.clone(), p)[fitting])
+    far = torch.tensor([40_000, 39_997, 32_769, 2_049, 257])  # as in a real vocabulary
+    wide = torch.zeros(40_001, 2)
+    wide[far] = weight[: len(far), :2]
+    equal(written(TokenEmbedding(*wide.shape), wide)(far), wide[far])
 
 
 @prop(points=4, cases=3)
@@ -185,6 +193,8 @@ def rejects_ids_outside_the_table(
     raises(embed, bad(V), error=IndexError, mentions=[V])
     raises(embed, bad(V + 40), error=IndexError, mentions=[V + 40, V])
     raises(padded, bad(-3), error=IndexError, mentions=[-3])
+    raises(embed, bad(-2).int(), error=IndexError, mentions=[-2])
+    raises(embed, bad(-4).to(torch.int8), error=IndexError, mentions=[-4])
     raises(padded, bad(V + 40).int(), error=IndexError, mentions=[V + 40, V])
     raises(embed, torch.tensor(-3), error=IndexError, mentions=[-3])
     equal(embed(ids), weight[ids])
@@ -294,7 +304,9 @@ def written_by_hand(
     for padding in (None, p):
         made = TokenEmbedding.effects(*weight.shape, padding_idx=padding)
         avoids(made, forbidden)
-        for some in (ids, ids[0], ids[0, 0], ids[None]):
+        for some in (ids, ids[0], ids[0, 0], ids[None], ids.int(), ids.byte()):
             avoids(written(made.value, weight).effects(some), forbidden)
+        made.value.eval()
+        avoids(made.value.effects(ids), forbidden)
     for some in (ids, ids[0], ids[0, 0], ids[None]):
         avoids(one_hot_embedding.effects(some, weight), forbidden)

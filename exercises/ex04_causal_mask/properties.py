@@ -49,8 +49,8 @@ def changed(x, where, by):
 
 @prop(points=7)
 def causal_mask_is_the_lower_triangle(causal_mask, T: Size["T"]):
-    """causal_mask(T) is bool [T, T], True exactly where key j <= query t, also for T = 1 and T = 2."""
-    for length in (T, 1, 2, 40):
+    """causal_mask(T) is bool [T, T], True exactly where key j <= query t, for any T from 1 on."""
+    for length in (T, 1, 2, 40, 1100):
         mask = causal_mask(length)
         shape(mask, length, length)
         dtype(mask, torch.bool)
@@ -76,7 +76,7 @@ def combined_masks_all_allow(
 ):
     """combine_masks allows a key where each of its masks, one or more, allows it; it is bool and broadcasts."""
     full = (b.shape[0], H, *a.shape)
-    for masks in ((a, b), (b, a), (a,), (b,), (c, a, b), (a, b, c, d), (a, a, b), (d, b)):
+    for masks in ((a, b), (b, a), (a,), (b,), (c, a, b), (a, b, c, d), (a, a.t(), b), (d, b)):
         got = combine_masks(*masks)
         dtype(got, torch.bool)
         holds(broadcasts(got.shape, full), "not_broadcastable", got=list(got.shape), want=list(full))
@@ -115,8 +115,17 @@ def masked_softmax_has_the_right_value(
     full: Bool["B H T S"],
     kept: Index["S"],
 ):
-    """masked_softmax is right for masks [T, S], [B, 1, 1, S], [B, 1, T, S] and [B, H, T, S], with T < S and T > S."""
-    masks = [wide, keys, deep, full, torch.ones_like(wide), *(open_rows(m, kept) for m in (wide, keys, full))]
+    """masked_softmax is right for masks [T, S], [B, 1, 1, S], [H, T, S], [B, H, T, S] and so on, with T < S and T > S."""
+    masks = [
+        wide,
+        keys,
+        deep,
+        full,
+        full[0],
+        full[:1, :, :, :1],
+        torch.ones_like(wide),
+        *(open_rows(m, kept) for m in (wide, keys, full)),
+    ]
     for mask in masks:
         equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask), zero=True)
     square = scores[..., : min(scores.shape[2:]), : min(scores.shape[2:])]
@@ -143,6 +152,8 @@ def attention_has_the_right_value(
         )
     long = [x.repeat(1, 1, 5, 1) for x in (q, k, v)]
     equal(causal_attention(*long), reference.causal_attention(*long))
+    broad = [x.repeat(1, 1, 1, 12) for x in (q, k)]
+    equal(causal_attention(*broad, v), reference.causal_attention(*broad, v))
     for mask in (ragged(padding), padding, torch.ones_like(padding), ragged(padding, 2)):
         want = reference.causal_attention(q, k, v, mask)
         equal(causal_attention(q, k, v, mask), want, zero=True)
@@ -223,7 +234,8 @@ def blocked_rows_are_zero(
         exactly(out[0], torch.zeros_like(out[0]), what="out[0]")
         exactly(out[1, :, : r + 1], torch.zeros_like(out[1, :, : r + 1]), what=f"out[1, :, :{r + 1}]")
     blocked = torch.zeros_like(mask[:1, :1])
-    exactly(masked_softmax(scores, blocked), torch.zeros_like(scores))
+    for none in (blocked, blocked[..., :1, :], blocked[0, 0]):
+        exactly(masked_softmax(scores, none), torch.zeros_like(scores))
 
 
 @prop(points=5)
@@ -269,7 +281,7 @@ def extreme_scores_survive(
 ):
     """A blocked key that scores +200, and allowed keys that all score about -300, leave the weights right."""
     mask = open_rows(mask, 2)
-    for blocked, allowed in ((200.0, 0.0), (0.0, -300.0), (200.0, -300.0)):
+    for blocked, allowed in ((200.0, 0.0), (0.0, -300.0), (200.0, -300.0), (0.0, 300.0)):
         extreme = torch.where(mask, scores + allowed, scores + blocked)
         equal(masked_softmax(extreme, mask), reference.masked_softmax(extreme, mask))
     extreme = torch.where(mask, scores, scores + 200.0)

@@ -98,6 +98,7 @@ class Interpreter:
         return wire.Answer(
             value=self._answer(value),
             inputs=[_plain(leaf) for leaf in leaves] if "inputs" in request.observe else None,
+            requires_grad=[leaf.requires_grad for leaf in leaves] if "inputs" in request.observe else None,
             gradients=gradients,
             ops=observation.ops,
             allocations=observation.allocations,
@@ -358,8 +359,10 @@ def _plain_or_none(tensor: torch.Tensor | None) -> Any:
 
 def _plain(tensor: torch.Tensor) -> Any:
     """The tensor detached, resolved and contiguous, or Opaque where it is of a kind that the wire does not carry."""
-    if type(tensor) not in (torch.Tensor, nn.Parameter):
-        return wire.Opaque(_type_name(tensor))
+    kind = _type_name(tensor)
+    tensor = torch.Tensor.detach(tensor)  # a plain tensor, also of a class derived from Parameter
+    if type(tensor) is not torch.Tensor:
+        return wire.Opaque(kind)
     if tensor.layout is not torch.strided:
         return wire.Opaque(f"tensor of layout {str(tensor.layout).removeprefix('torch.')}")
     if tensor.device.type not in ("cpu", "cuda"):
@@ -369,7 +372,7 @@ def _plain(tensor: torch.Tensor) -> Any:
     if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
         return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
     with torch.no_grad():
-        return tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        return tensor.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _type_name(value: object) -> str:

@@ -52,6 +52,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "cuts_the_triangle_from_a_fixed_square",
+        old=TRIANGLE,
+        new="return torch.ones(1024, 1024, dtype=torch.bool).tril()[:T, :T]",
+        caught_by="causal_mask_is_the_lower_triangle",
+        en=(
+            "cuts every mask out of a square of fixed size",
+            "Past that size the mask is too small, and slicing says nothing. Make a mask of the T that is asked for.",
+        ),
+        zh=(
+            "所有掩码都从一个固定大小的方阵里裁出来",
+            "T 一旦超过这个大小，裁出的掩码就太小，而切片不会报错。请按传入的 T 来生成掩码。",
+        ),
+    ),
+    Mistake(
         "turns_the_triangle_over",
         old=TRIANGLE,
         new="return torch.ones(T, T, dtype=torch.bool).triu()",

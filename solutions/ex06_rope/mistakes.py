@@ -288,6 +288,48 @@ MISTAKES = [
         zh=("把位置排了序", "第 t 行对应 positions[t]，不管它们以什么顺序给出。"),
     ),
     Mistake(
+        "stops_at_the_end_of_its_table",
+        old="angles = positions.to(precise)[:, None] * theta",
+        new="angles = positions.clamp(max=8191).to(precise)[:, None] * theta",
+        caught_by="tables_have_the_right_value",
+        en=(
+            "gives all positions past some bound the same angle",
+            "Positions have no upper end: a table of fixed size cannot hold them all. Compute from the positions.",
+        ),
+        zh=(
+            "超过某个上限的位置都得到同样的角度",
+            "位置没有上限，固定大小的表装不下所有位置。请直接用位置来计算角度。",
+        ),
+    ),
+    Mistake(
+        "drops_the_sign_of_positions",
+        old="angles = positions.to(precise)[:, None] * theta",
+        new="angles = positions.abs().to(precise)[:, None] * theta",
+        caught_by="tables_have_the_right_value",
+        en=(
+            "turns position -3 as it turns position 3",
+            "A negative position turns the other way. Only differences count, so positions may start below 0.",
+        ),
+        zh=(
+            "位置 -3 和位置 3 转了同样的角度",
+            "负的位置应当反方向旋转。起作用的只有位置之差，所以位置也可以从 0 以下开始。",
+        ),
+    ),
+    Mistake(
+        "slows_down_long_texts",
+        old=THETA,
+        new="theta = (base * max(1.0, len(positions) / 64)) ** (-2 * n / head_dim)",
+        caught_by="a_slice_of_the_table_is_the_table_of_the_slice",
+        en=(
+            "turns by other angles once there are many positions",
+            "A position has the same angle in a short and in a long call, or a cache would hold keys that no longer fit.",
+        ),
+        zh=(
+            "位置一多，转的角度就变了",
+            "同一个位置在短的和长的调用里角度必须相同，否则缓存里的键就对不上了。",
+        ),
+    ),
+    Mistake(
         "rounds_positions_down",
         old="positions.to(precise)[:, None]",
         new="positions.long().to(precise)[:, None]",
