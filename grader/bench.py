@@ -16,7 +16,7 @@ from grader.judge import Judge, LocalWorker, Session, Source, Testimony, Worker,
 from grader.properties import Property
 from grader.replay import Transcripts
 from grader.results import Diagnosis, PropertyResult, Verdict
-from grader.runner import run
+from grader.runner import run, run_without_pytest
 from grader.subject import Subject, SubmissionRaised
 from grader.submissions import Submission
 from grader.turns import Turns
@@ -63,17 +63,26 @@ class Bench:
         return loaded(LocalWorker(), self.reference) if self.reference else None
 
     def judge(
-        self, start: Callable[[], Worker], submission: Source | Submission, lang: str, arguments: Sequence[str] = ()
+        self,
+        start: Callable[[], Worker],
+        submission: Source | Submission,
+        lang: str,
+        arguments: Sequence[str] | None = (),
     ) -> Judged:
-        """Judge the properties that pytest selects with `arguments`."""
+        """Judge the properties that pytest selects with `arguments`; where that is None all of them, without pytest."""
         session = Session(start, submission)
         shared = self._turns, self._transcripts
         judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, True, *shared)
         explainer = Explainer(self.exercise, submission, lang)
+
+        def result(property: Property) -> PropertyResult:
+            return explainer.result(judge.judge(property))
+
         try:
+            if arguments is None:
+                return Judged(run_without_pytest(self.properties, result), judge.testimonies)
             path = self.exercise.folder / "properties.py"
-            results = run(path, self.properties, lambda p: explainer.result(judge.judge(p)), arguments)
-            return Judged(results, judge.testimonies)
+            return Judged(run(path, self.properties, result, arguments), judge.testimonies)
         finally:
             session.close()
 

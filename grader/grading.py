@@ -42,6 +42,7 @@ class Grader:
         self._course = course
         self._lang = lang
         self._mode = mode
+        self._shared = shared
         self._turns: Turns = machine() if shared else Unshared()
         self._hidden = [course.folder / "exercises", course.folder / "solutions"]
         self._zygote: isolating.Zygote | None = None
@@ -62,7 +63,8 @@ class Grader:
         zygote = self._started()
         bench = self._bench(exercise)
         chosen = ["-k", select] if select else []
-        judged = bench.judge(zygote.worker, submission, self._lang, [*chosen, *arguments])
+        asked = [*chosen, *arguments]
+        judged = bench.judge(zygote.worker, submission, self._lang, asked if asked or not self._shared else None)
         results = [judged.results.get(p.name) or _unselected(exercise, p, self._lang) for p in bench.properties]
         diagnoses = bench.diagnoses(zygote.worker, submission, judged, self._lang)
         isolation, shared = zygote.describe(self._lang), [name for name in bench.on_devices() if name in judged.results]

@@ -105,6 +105,14 @@ class _Plugin:
         self.record = json_report
 
 
+def run_without_pytest(
+    properties: Sequence[Property], judge: Callable[[Property], PropertyResult]
+) -> dict[str, PropertyResult]:
+    """The same results as `run` gives without arguments, where nobody can pass any: a batch saves half of its time."""
+    _freeze()
+    return {property.name: judge(property) for property in properties}
+
+
 def run(
     path: Path,
     properties: Sequence[Property],
