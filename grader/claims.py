@@ -211,8 +211,6 @@ def holds(condition: Any, key: str, **params: Any) -> None:
 
 def count(got: Any, want: int, what: str = "") -> None:
     """Two whole numbers are the same."""
-    if isinstance(got, torch.Tensor) and got.numel() == 1 and not got.is_floating_point():
-        got = got.item()
     if isinstance(got, bool) or not isinstance(got, int):
         raise Violation("kind.int", {"type": type_name(got)}, what=what)
     if got != want:
@@ -249,10 +247,12 @@ def inputs_unchanged(function: Any, *args: Any, **kwargs: Any) -> Effects:
     """The call leaves the tensors it was given as they were; its effects are handed back."""
     effects: Effects = function.effects(*args, **kwargs)
     given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
-    for before, after in zip(given, effects.inputs, strict=True):
+    for before, after, wants in zip(given, effects.inputs, effects.requires_grad, strict=True):
         if not isinstance(after, torch.Tensor) or after.shape != before.shape:
             raise Violation("inputs.shape", {"want": str(list(before.shape))})
         exactly_as_given(after, before)
+        if wants != before.requires_grad:
+            raise Violation("inputs.requires_grad", {"got": str(wants), "want": str(before.requires_grad)})
     return effects
 
 

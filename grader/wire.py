@@ -195,7 +195,8 @@ class Loaded(msgspec.Struct, tag_field="tag", tag="loaded", forbid_unknown_field
 
 class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_fields=True):
     value: Any = None
-    inputs: list[Any] | None = None
+    inputs: list[Any] | None = None  # the tensor arguments after the call ...
+    requires_grad: list[bool] | None = None  # ... and whether each wants a gradient
     gradients: Gradients | None = None
     ops: list[str] | None = None
     allocations: list[Allocation] | None = None

@@ -753,6 +753,40 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "turns_on_requires_grad",
+        old=SCORES,
+        new="    q.requires_grad_()\n" + SCORES,
+        caught_by="inputs_stay_as_they_were",
+        en=(
+            "switches requires_grad of its input on",
+            "The tensor belongs to the caller: from then on everything computed from it is recorded. Whether gradients "
+            "are wanted is the caller's choice.",
+        ),
+        zh=(
+            "打开了输入的 requires_grad",
+            "张量属于调用者：从此由它算出的一切都会被记录。要不要梯度由调用者决定。",
+        ),
+    ),
+    Mistake(
+        "knows_up_to_four_axes_only",
+        edits=[
+            (
+                PRODUCTS,
+                '    letters = {2: "td,sd->ts", 3: "btd,bsd->bts", 4: "bhtd,bhsd->bhts"}[q.dim()]\n'
+                "    products = torch.einsum(letters, q, k)\n",
+            )
+        ],
+        caught_by="leading_axes_are_free",
+        en=(
+            "works for two, three and four axes, and for no others",
+            "The dots stand for any number of axes in front. In einsum they may be written as dots too.",
+        ),
+        zh=(
+            "只支持两个、三个或四个轴",
+            "省略号表示前面可以有任意多个轴。在 einsum 里也可以直接写成省略号。",
+        ),
+    ),
+    Mistake(
         "answers_in_float32",
         edits=[(SCORES, "    scores = attention_scores(q, k).float()\n"), (OUT, "    out = weights @ v.float()\n")],
         caught_by="dtype_is_kept",

@@ -797,6 +797,21 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "turns_on_requires_grad",
+        old=HEADS,
+        new="    x.requires_grad_()\n" + HEADS,
+        caught_by="inputs_stay_as_they_were",
+        en=(
+            "switches requires_grad of its input on",
+            "The tensor belongs to the caller: from then on everything computed from it is recorded. Whether gradients "
+            "are wanted is the caller's choice.",
+        ),
+        zh=(
+            "打开了输入的 requires_grad",
+            "张量属于调用者：从此由它算出的一切都会被记录。要不要梯度由调用者决定。",
+        ),
+    ),
+    Mistake(
         "gives_the_count_as_a_float",
         old=COUNT,
         new="    return B * num_heads * T**2.0\n",
@@ -808,6 +823,20 @@ MISTAKES = [
         zh=(
             "计数结果是浮点数",
             "元素个数是整数。是哪个运算把它变成了浮点数？",
+        ),
+    ),
+    Mistake(
+        "gives_the_count_as_a_tensor",
+        old=COUNT,
+        new="    return torch.tensor(B * num_heads * T * T)\n",
+        caught_by="score_count_is_right",
+        en=(
+            "gives the count as a tensor",
+            "The number of elements is asked for as a plain Python int. A tensor of one number is still a tensor.",
+        ),
+        zh=(
+            "计数结果是张量",
+            "题目要的元素个数是普通的 Python int。只装一个数的张量仍然是张量。",
         ),
     ),
 ]

@@ -281,6 +281,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "learns_with_the_slope_of_the_tanh_gelu",
+        old=ACTIVATION,
+        new='wide = self.up(x)\n        smooth = F.gelu(wide, approximate="tanh")\n        hidden = smooth + (F.gelu(wide) - smooth).detach()  ',
+        caught_by="gelu_is_the_exact_one",
+        en=(
+            "gives the values of the exact GELU, but lets the gradient of its tanh approximation flow back",
+            "The gradient must be that of the function whose values come out. Leave it to autograd, without a detach.",
+        ),
+        zh=(
+            "数值是精确的 GELU，反向传播的却是 tanh 近似的梯度",
+            "梯度应当属于算出数值的那个函数。交给自动求导即可，不要用 detach。",
+        ),
+    ),
+    Mistake(
         "uses_relu",
         old=ACTIVATION,
         new="hidden = F.relu(self.up(x))  ",
