@@ -23,7 +23,7 @@ from grader.reporters.html import asset, policy, templates
 from grader.reporters.wording import verdict_words
 from grader.results import Verdict
 
-SLOWEST = 5  # hand-ins that are named
+SLOWEST = 3  # hand-ins that are named
 GROUPS = 30  # near-identical groups that are open; the others fold
 CODES = {verdict: chr(ord("a") + at) for at, verdict in enumerate(Verdict)}  # one letter a verdict
 ABSENT, UNASKED = "-", " "

@@ -1,4 +1,5 @@
 // Writes names, lists and the table from the JSON in the page, as far as they are looked at. Text only, never markup.
+document.getElementById("noscript").remove();
 const data = JSON.parse(document.getElementById("data").textContent);
 const { names, folders, exercises, words } = data;
 const everyone = names.map((_, student) => student);

@@ -150,6 +150,14 @@ def test_a_property_shows_whom_it_fails(browser, pages) -> None:
         assert visit.page.locator(ROWS).count() == 40
 
 
+def test_paper_has_the_heads_of_the_columns_and_no_controls(browser, pages) -> None:
+    with Visit(browser, pages["en"]) as visit:
+        visit.page.emulate_media(media="print")
+        assert visit.page.locator(".all thead").get_by_text("ex04").is_visible()
+        assert visit.page.get_by_label("Find a name").is_hidden()
+        assert visit.page.get_by_role("button", name="Print").is_hidden()
+
+
 def test_without_scripts_the_figures_are_there(browser, pages) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
