@@ -262,9 +262,9 @@ MISTAKES = [
         zh=("总是两层", "n_layers 没有用上；取默认值时谁也看不出来。"),
     ),
     Mistake(
-        "always_has_four_heads",
+        "always_has_one_head",
         old="Block(d_model, n_heads, d_ff)",
-        new="Block(d_model, 2 if d_model % 4 else 4, d_ff)",
+        new="Block(d_model, 1, d_ff)",
         caught_by="every_argument_acts",
         en=("ignores n_heads", "The number of heads changes no shape and no count, only the result."),
         zh=("忽略了 n_heads", "头数不改变任何形状，也不改变参数量，只改变结果。"),
