@@ -144,7 +144,7 @@ MISTAKES = [
         ),
         zh=(
             "返回的是所有目标上的总和",
-            "总和会随 batch 和文本长度增长，步子也跟着变大。损失应当是真实目标上的平均值。",
+            "总和会随批次和文本长度增长，步子也跟着变大。损失应当是真实目标上的平均值。",
         ),
     ),
     Mistake(
@@ -190,7 +190,7 @@ MISTAKES = [
             "Without `pad_id` every id is a real token, 0 as well. If 0 is never a target, the model never learns it.",
         ),
         zh=(
-            "没有 pad_id 时也把 id 0 当作 padding",
+            "没有 pad_id 时也把 id 0 当作填充",
             "没有 `pad_id` 时每个 id 都是真实的 token，0 也不例外。如果 0 从不作为目标，模型永远学不会它。",
         ),
     ),
@@ -205,8 +205,8 @@ MISTAKES = [
             "nor be counted; if you mark it with another number, that number must be the one the loss ignores.",
         ),
         zh=(
-            "把 padding 也算作目标",
-            "模型会因为“pad 后面还是 pad”而得到奖励。等于 `pad_id` 的目标既不能加进去，也不能计数；如果先把它改成别的标记，损失忽略的必须正是那个标记。",
+            "把填充也算作目标",
+            "模型会因为“填充后面还是填充”而得到奖励。等于 `pad_id` 的目标既不能加进去，也不能计数；如果先把它改成别的标记，损失忽略的必须正是那个标记。",
         ),
     ),
     Mistake(
@@ -220,7 +220,7 @@ MISTAKES = [
             "with None.",
         ),
         zh=(
-            "把 `pad_id=0` 当成了没有 padding",
+            "把 `pad_id=0` 当成了没有填充",
             "0 在 Python 里为假，所以 `if pad_id:` 和 `pad_id or ...` 会漏掉最常见的 pad id。应当与 None 比较。",
         ),
     ),
@@ -234,8 +234,8 @@ MISTAKES = [
             "The more padding a batch has, the smaller its loss looks. Divide by the number of real targets.",
         ),
         zh=(
-            "总和里去掉了 padding，除数里却没有去掉",
-            "batch 里 padding 越多，损失看起来就越小。应当除以真实目标的个数。",
+            "总和里去掉了填充，除数里却没有去掉",
+            "批次里填充越多，损失看起来就越小。应当除以真实目标的个数。",
         ),
     ),
     Mistake(
@@ -249,8 +249,8 @@ MISTAKES = [
             "and below the fraction line.",
         ),
         zh=(
-            "把 padding 的损失加了进去，却只除以真实目标的个数",
-            "这样损失偏大，padding 也会产生梯度。分子和分母必须去掉同一批目标。",
+            "把填充的损失加了进去，却只除以真实目标的个数",
+            "这样损失偏大，填充也会产生梯度。分子和分母必须去掉同一批目标。",
         ),
     ),
     Mistake(
@@ -266,8 +266,8 @@ MISTAKES = [
             "target that decides whether a position has something to predict.",
         ),
         zh=(
-            "按输入是不是 padding 来去掉位置，而不是按目标",
-            "最后一个真实 token 的目标是 pad，第一个真实 token 之前的 pad 的目标却是真实的。一个位置有没有东西可预测，由目标决定。",
+            "按输入是不是填充来去掉位置，而不是按目标",
+            "最后一个真实 token 的目标是填充，第一个真实 token 之前的填充，目标却是真实的。一个位置有没有东西可预测，由目标决定。",
         ),
     ),
     Mistake(
@@ -284,7 +284,7 @@ MISTAKES = [
         ),
         zh=(
             "先对每一行取平均，再对各行取平均",
-            "这样短行里的 token 比长行里的分量更重。应当对整个 batch 的全部真实目标一起取平均。",
+            "这样短行里的 token 比长行里的分量更重。应当对整个批次的全部真实目标一起取平均。",
         ),
     ),
     Mistake(
@@ -299,7 +299,7 @@ MISTAKES = [
         ),
         zh=(
             "没有真实目标时算出了 0 除以 0",
-            "只要有一个 batch 全是 padding，所有权重就会永远变成 NaN。没有东西可预测时，损失和梯度应当是多少？",
+            "只要有一个批次全是填充，所有权重就会永远变成 NaN。没有东西可预测时，损失和梯度应当是多少？",
         ),
     ),
     Mistake(
@@ -383,25 +383,19 @@ MISTAKES = [
         ),
     ),
     Mistake(
-        "clears_the_gradients_before_they_are_used",
-        edits=[
-            ("    optimizer.zero_grad()\n", ""),
-            ("    loss.backward()\n", "    loss.backward()\n    optimizer.zero_grad()\n"),
-        ],
-        caught_by="step_lowers_the_loss",
-        en=(
-            "clears the gradients between backward() and step()",
-            "The optimizer then has nothing to go by, and no weight moves.",
-        ),
-        zh=("在 backward() 和 step() 之间清空了梯度", "这样优化器就没有任何依据，权重一点也不会动。"),
-    ),
-    Mistake(
-        "never_steps",
+        "moves_no_weight",
         old="    optimizer.step()\n",
         new="",
         caught_by="step_lowers_the_loss",
-        en=("computes the gradients but takes no step", "backward() only fills .grad. Who moves the weights?"),
-        zh=("算出了梯度，却没有更新", "backward() 只负责填好 .grad。是谁来移动权重？"),
+        en=(
+            "moves no weight",
+            "backward() only fills .grad, the optimizer's step moves the weights. Is there a step, and is .grad still "
+            "there when it comes, or was it cleared in between?",
+        ),
+        zh=(
+            "一个权重也没有移动",
+            "backward() 只负责填好 .grad，移动权重的是优化器的 step。有没有调用 step？调用的时候 .grad 还在吗，是不是中间被清空了？",
+        ),
     ),
     Mistake(
         "climbs_instead_of_descending",

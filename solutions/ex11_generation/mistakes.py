@@ -315,7 +315,7 @@ MISTAKES = [
             "looks for the largest logits in the whole batch",
             "Rows have their own levels: the k largest are looked for in each row, along the last axis.",
         ),
-        zh=("在整个 batch 里找最大的 logits", "各行的水平不同：要沿最后一个轴，在每一行里各找 k 个最大的。"),
+        zh=("在整个批次里找最大的 logits", "各行的水平不同：要沿最后一个轴，在每一行里各找 k 个最大的。"),
     ),
     Mistake(
         "forgets_which_tokens_were_kept",
@@ -772,8 +772,8 @@ MISTAKES = [
             "squeeze() without an axis removes every axis of size 1, the batch of one too. Name the axis to remove.",
         ),
         zh=(
-            "只有一段文本时丢掉了 batch 轴",
-            "squeeze() 不写轴时会去掉所有大小为 1 的轴，连只有一行的 batch 轴也去掉。请写明要去掉哪个轴。",
+            "只有一段文本时丢掉了批次轴",
+            "squeeze() 不写轴时会去掉所有大小为 1 的轴，连只有一行的批次轴也去掉。请写明要去掉哪个轴。",
         ),
     ),
 ]
