@@ -88,7 +88,7 @@ def log_of(out: Path) -> list[str]:
 
 
 def test_killed_at_fifty_moments_it_misses_nothing_and_grades_nothing_twice(tmp_path):
-    chance, count, before, logged = random.Random(5), 400, set(), 0
+    chance, count, before, logged = random.Random(5), 700, set(), 0
     for _ in range(KILLS):
         running = life(tmp_path, count)
         for _ in range(chance.randrange(12)):  # the first line is there before the first result
@@ -383,6 +383,52 @@ def test_who_is_alone_waits_for_the_others_and_they_for_him(tmp_path):
     assert len(seen) == 80
     for each in turns:
         each.close()
+
+
+# ---- memory
+
+
+MEMORY = """
+import sys
+from pathlib import Path
+from grader.batch import Setting, Task, _grader, graded, version_of
+from grader.exercises import Course
+from grader.submissions import Submission
+
+exercise = Course.open(sys.argv[1]).exercises[0]
+setting, mistakes = Setting(Path(sys.argv[1]), "en", "best"), exercise.mistakes()
+
+def memory(pid, file, *names):
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) / 1024
+
+def source(number):
+    wrong = mistakes[number // 2 % len(mistakes)]
+    return (exercise.reference if number % 2 else wrong.apply(exercise.reference)) + f"# {number}"
+
+def task(number):
+    submission = Submission("s", Path("x.py"), exercise.module, {exercise.module: source(number)})
+    return Task("s", "s", exercise.slug, submission, "", version_of(exercise), "")
+
+for number in range(300):
+    graded(setting, task(number))
+    if number == 60:
+        early = memory("self", "status", "VmRSS")
+print(memory("self", "status", "VmRSS") - early)
+with _grader(setting)[0]._started().worker() as worker:
+    print(memory(worker._process.pid, "smaps_rollup", "Private_"))
+"""
+
+
+def test_memory_stays_flat_over_three_hundred_submissions():
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the system does not tell how much memory is a process's own")
+    command = [sys.executable, "-W", "ignore", "-c", MEMORY, str(TINY)]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    grown, own = map(float, answer.stdout.split())
+    assert grown < 12
+    assert 0 < own < 40
 
 
 # ---- a cluster
