@@ -45,7 +45,7 @@ def report(name: str, found: list[tuple[float, float]]) -> None:
     ratio = statistics.median(ours / torch for torch, ours in found)
     over = statistics.median(ours - 1.5 * torch for torch, ours in found)
     torch, ours = (statistics.median(column) for column in zip(*found, strict=True))
-    print(f"{name:32} {ours:6.2f} s = {ratio:4.2f} x import torch ({torch:.2f} s) = 1.5 x {over:+.2f} s (promise: +1.00 s)")
+    print(f"{name:32} {ours:6.2f} s = {ratio:4.2f} x import torch ({torch:.2f} s) = 1.5 x {over:+.2f} s (promise: +1)")
 
 
 def main(runs: int) -> None:
