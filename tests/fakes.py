@@ -9,7 +9,8 @@ import msgspec
 
 from grader.batch import Batch, Setting, Task, pending
 from grader.crew import Crew
-from grader.results import PropertyResult, Report, Verdict
+from grader.isolation import Unavailable
+from grader.results import Isolation, Layer, PropertyResult, Report, Verdict
 from grader.submissions import Submission
 
 TINY = Path(__file__).parent / "courses" / "tiny"
@@ -45,6 +46,11 @@ def step(setting: Setting, task: Task) -> tuple[bytes, str]:
     time.sleep(0.004)
     page = "<html>" + "x" * 20_000 + "</html>"
     return msgspec.json.encode(report(name=task.student)), page
+
+
+def uncontained(setting: Setting, task: Task) -> tuple[bytes, str]:
+    """What a machine without isolation answers."""
+    raise Unavailable(Isolation("none", [Layer("files", False, "no such thing here")]))
 
 
 def main(out: Path, count: int, jobs: int) -> None:

@@ -355,6 +355,14 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path, capfd, monke
     assert (tmp_path / "out/gradebook.csv").is_file()
 
 
+def test_isolation_that_is_not_to_be_had_has_its_own_exit_code(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setattr(Batch.__init__, "__defaults__", (fakes.uncontained,))
+    folder = a_class(tmp_path / "in", anna=REFERENCE)
+    assert grade("batch", folder, "--out", tmp_path / "out", "--course", TINY, "--jobs", 1) == 4
+    assert "no such thing here" in capfd.readouterr().err
+
+
 # ---- alone
 
 
