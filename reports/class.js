@@ -89,7 +89,7 @@ const cell = (student, at) => {
   const score = exercise.scores[student];
   if (score === null) {
     const absent = exercise.verdicts[student] === "-";
-    return make("td", "none", ...(absent ? [make("span", "", "–")] : []));
+    return make("td", "none", ...(absent ? ["–", make("span", "unseen", words.absent)] : []));
   }
   const told = exercise.eye[student];
   const share = exercise.shares[student];
