@@ -84,6 +84,11 @@ class Effects:
         return self._watch(observe=["allocations"], grad=False).allocations or []
 
     @functools.cached_property
+    def allocations_with_grad(self) -> list[wire.Allocation]:
+        """The tensors that were made while gradients were on."""
+        return self._watch(observe=["allocations"]).allocations or []
+
+    @functools.cached_property
     def keeps_grad_mode(self) -> bool:
         """Whether gradients are on, or off, for the caller as they were before."""
         return all(self._watch(grad=on).grad_mode is on for on in (True, False))

@@ -1,5 +1,7 @@
 """ex01: what must be true of a lookup table for tokens."""
 
+from itertools import product
+
 import torch
 
 from grader.properties import (
@@ -77,7 +79,8 @@ def gradient_adds_up_repeated_ids(
     ids[:, 1], ids[1] = r, ids[0]
     embed = written(TokenEmbedding(*weight.shape), weight)
     sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
-    for _ in range(2):
+    for mode in (embed.train, embed.train, embed.eval):
+        mode()
         equal(embed.gradients(ids, cotangent=cotangent).parameters.get("weight"), sums, what="weight.grad")
 
 
@@ -107,7 +110,7 @@ def padding_row_gets_no_gradient(
         got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
         equal(got, sums, what="weight.grad")
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
-    for some, flow in ((ids[1], cotangent[1]), (ids[None], cotangent[None]), (ids[0, 0], cotangent[0, 0])):
+    for some, flow in ((ids[1], cotangent[1]), (ids[None], cotangent[None])):
         got = embed.gradients(some, cotangent=flow).parameters.get("weight")
         holds(isinstance(got, torch.Tensor), "no_gradient")
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
@@ -170,6 +173,8 @@ def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T",
     raises(embed, ids.float(), error=TypeError, mentions=said)
     raises(embed, ids.double(), error=TypeError, mentions=said)
     raises(embed, ids.half(), error=TypeError, mentions=said)
+    raises(embed, ids.bfloat16(), error=TypeError, mentions=said)
+    raises(embed, ids[None].float(), error=TypeError, mentions=said)
     raises(embed, ids[0, 0].float(), error=TypeError, mentions=said)
 
 
@@ -197,6 +202,10 @@ def rejects_ids_outside_the_table(
     raises(embed, bad(-4).to(torch.int8), error=IndexError, mentions=[-4])
     raises(padded, bad(V + 40).int(), error=IndexError, mentions=[V + 40, V])
     raises(embed, torch.tensor(-3), error=IndexError, mentions=[-3])
+    raises(embed, torch.tensor(V + 40), error=IndexError, mentions=[V + 40, V])
+    raises(embed, bad(V + 40).byte(), error=IndexError, mentions=[V + 40, V])
+    raises(embed, bad(V + 40)[None], error=IndexError, mentions=[V + 40, V])
+    raises(embed, bad(-3)[None], error=IndexError, mentions=[-3])
     equal(embed(ids), weight[ids])
 
 
@@ -206,11 +215,14 @@ def forward_builds_no_one_hot(TokenEmbedding, weight: Float["V C", 0.4], ids: Id
     V, C = weight.shape
     plain = written(TokenEmbedding(V, C), weight)
     padded = written(TokenEmbedding(V, C, padding_idx=p), with_padding(weight.clone(), p))
-    for embed in (plain, padded):
-        made = [a for a in embed.effects(ids).allocations if V in a.shape and C not in a.shape]
-        widest = max(made, key=lambda a: a.stored, default=None)
-        total = sum(a.stored for a in made)
-        holds(total < ids.numel() * V, "one_hot_made", shape=widest.shape if widest else [], op=widest and widest.op)
+    for embed, some in product((plain, padded), (ids, ids.flatten(), ids[None])):
+        effects = embed.effects(some)
+        for allocations in (effects.allocations, effects.allocations_with_grad):
+            made = [a for a in allocations if V in a.shape and C not in a.shape]
+            widest = max(made, key=lambda a: a.stored, default=None)
+            total = sum(a.stored for a in made)
+            shown = {"shape": widest.shape if widest else [], "op": widest and widest.op}
+            holds(total < some.numel() * V, "one_hot_made", **shown)
 
 
 @prop(points=3, cases=3)
@@ -221,8 +233,10 @@ def leaves_ids_and_weights_alone(
     inputs_unchanged(one_hot_embedding, ids, weight)
     for padding, table in ((None, weight), (p, with_padding(weight.clone(), p))):
         embed = written(TokenEmbedding(*weight.shape, padding_idx=padding), table)
-        inputs_unchanged(embed, ids)
-        exactly(embed.parameters()["weight"].value, table, what="weight")
+        for mode in (embed.train, embed.eval):
+            mode()
+            inputs_unchanged(embed, ids)
+            exactly(embed.parameters()["weight"].value, table, what="weight")
 
 
 @prop(points=3, cases=3)
@@ -250,6 +264,7 @@ def answers_each_call_afresh(
     written(second, other)
     equal(embed(ids), weight[ids])
     equal(embed(more), weight[more])
+    equal(embed(ids.flip(0)), weight[ids.flip(0)])
     equal(second(ids), other[ids])
     embed.eval()
     equal(embed.without_grad(ids), weight[ids])
@@ -268,10 +283,11 @@ def one_hot_equals_the_lookup(one_hot_embedding, weight: Float["V C", 0.4], ids:
 @prop(points=2, cases=2)
 def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """one_hot_embedding multiplies and adds up instead of picking rows."""
-    effects = one_hot_embedding.effects(ids, weight)
-    equal(effects.value, weight[ids])
-    ran = [op.removeprefix("aten::") for op in effects.ops if op.startswith("aten::")]
-    holds(any(word in op for op in ran for word in PRODUCTS), "no_product")
+    for some in (ids, ids[0], ids[None]):
+        effects = one_hot_embedding.effects(some, weight)
+        equal(effects.value, weight[some])
+        ran = [op.removeprefix("aten::") for op in effects.ops if op.startswith("aten::")]
+        holds(any(word in op for op in ran for word in PRODUCTS), "no_product")
 
 
 @prop(points=2, cases=3)
@@ -280,9 +296,10 @@ def one_hot_passes_gradients(
 ):
     """one_hot_embedding gives weight the same gradient as the lookup."""
     ids[1] = ids[0]
-    got = one_hot_embedding.gradients(ids, weight, cotangent=cotangent).inputs
-    sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
-    equal(got[0] if got else None, sums, what="weight.grad")
+    for some, flow in ((ids, cotangent), (ids[1], cotangent[1]), (ids[None], cotangent[None])):
+        got = one_hot_embedding.gradients(some, weight, cotangent=flow).inputs
+        sums = torch.zeros_like(weight).index_add(0, some.flatten(), flow.reshape(-1, weight.shape[1]))
+        equal(got[0] if got else None, sums, what="weight.grad")
 
 
 @prop(points=2, cases=2)

@@ -63,7 +63,16 @@ def padding_mask_is_true_for_real_tokens(padding_mask, ids: Ids["B T", "V"], pad
     """padding_mask(ids, pad_id) is bool [B, 1, 1, T], False exactly where the id is pad_id, whatever pad_id is."""
     ids[0, -2:], ids[1], ids[2, :2] = pad, pad, pad
     ids[2, 2] = (pad + 1) % 7
-    for row, pad_id in ((ids, pad), (ids.int(), pad), (ids[:, :1], pad), (ids - pad, 0), (ids - 5, -1), (ids, 99)):
+    far = ids + 256 * (ids == pad)  # no pad at all, unless somebody keeps ids in one byte
+    for row, pad_id in (
+        (ids, pad),
+        (ids.int(), pad),
+        (ids[:, :1], pad),
+        (ids - pad, 0),
+        (ids - 5, -1),
+        (ids, 99),
+        (far, pad),
+    ):
         mask = padding_mask(row, pad_id)
         shape(mask, len(row), 1, 1, row.shape[1])
         dtype(mask, torch.bool)
@@ -76,7 +85,7 @@ def combined_masks_all_allow(
 ):
     """combine_masks allows a key where each of its masks, one or more, allows it; it is bool and broadcasts."""
     full = (b.shape[0], H, *a.shape)
-    for masks in ((a, b), (b, a), (a,), (b,), (c, a, b), (a, b, c, d), (a, a.t(), b), (d, b)):
+    for masks in ((a, b), (b, a), (a,), (b,), (c, a, b), (a, b, c, d), (a, a.t(), b), (d, b), (a, b.mT)):
         got = combine_masks(*masks)
         dtype(got, torch.bool)
         holds(broadcasts(got.shape, full), "not_broadcastable", got=list(got.shape), want=list(full))
@@ -131,7 +140,10 @@ def masked_softmax_has_the_right_value(
     square = scores[..., : min(scores.shape[2:]), : min(scores.shape[2:])]
     mask = wide[: square.shape[-1], : square.shape[-1]]
     equal(masked_softmax(square, mask), reference.masked_softmax(square, mask), zero=True)
-    equal(masked_softmax(scores[:, :, :1], keys), reference.masked_softmax(scores[:, :, :1], keys), zero=True)
+    for some in (scores[:, :, :1], scores[:, :1], scores.double()):
+        equal(masked_softmax(some, keys), reference.masked_softmax(some, keys), zero=True)
+    equal(masked_softmax(scores[:1], keys[:1]), reference.masked_softmax(scores[:1], keys[:1]), zero=True)
+    equal(masked_softmax.without_grad(scores, deep), reference.masked_softmax(scores, deep), zero=True)
 
 
 @prop(points=8)
@@ -144,14 +156,18 @@ def attention_has_the_right_value(
     padding: Bool["B 1 1 T"],
 ):
     """causal_attention equals causal scaled dot-product attention, with padding and without; E may differ from D."""
-    for x in (q, q[:, :, :1]):
-        past = x.shape[2]
-        equal(
-            causal_attention(x, k[:, :, :past], v[:, :, :past]),
-            reference.causal_attention(x, k[:, :, :past], v[:, :, :past]),
-        )
-    long = [x.repeat(1, 1, 5, 1) for x in (q, k, v)]
+    for part in (slice(None), slice(1)), (slice(1), slice(None)):
+        some = [x[part] for x in (q, k, v)]
+        equal(causal_attention(*some), reference.causal_attention(*some))
+    first = [x[:, :, :1] for x in (q, k, v)]
+    equal(causal_attention(*first), reference.causal_attention(*first))
+    for mask in (padding[..., :1], torch.zeros_like(padding[..., :1])):
+        equal(causal_attention(*first, mask), reference.causal_attention(*first, mask), zero=True)
+    long = [torch.cat([x[:1, :1] * by for by in torch.linspace(0.5, 1.5, 60)], dim=2) for x in (q, k, v)]
     equal(causal_attention(*long), reference.causal_attention(*long))
+    wide = [x.double() for x in (q, k, v)]
+    equal(causal_attention(*wide, padding), reference.causal_attention(*wide, padding), zero=True)
+    equal(causal_attention.without_grad(q, k, v, padding), reference.causal_attention(q, k, v, padding), zero=True)
     broad = [x.repeat(1, 1, 1, 12) for x in (q, k)]
     equal(causal_attention(*broad, v), reference.causal_attention(*broad, v))
     for mask in (ragged(padding), padding, torch.ones_like(padding), ragged(padding, 2)):
@@ -284,6 +300,9 @@ def extreme_scores_survive(
     for blocked, allowed in ((200.0, 0.0), (0.0, -300.0), (200.0, -300.0), (0.0, 300.0)):
         extreme = torch.where(mask, scores + allowed, scores + blocked)
         equal(masked_softmax(extreme, mask), reference.masked_softmax(extreme, mask))
+        for kind, tol in HALVES.items():
+            half = extreme.to(kind)
+            equal(masked_softmax(half, mask), reference.masked_softmax(half, mask), tol=tol)
     extreme = torch.where(mask, scores, scores + 200.0)
     got = masked_softmax.gradients(extreme, mask, cotangent=scores).inputs
     want = reference.masked_softmax.gradients(extreme, mask, cotangent=scores).inputs
@@ -341,6 +360,9 @@ def half_precision_works(
         for gradient in masked_softmax.gradients(scores.to(kind), some_empty, cotangent=scores.to(kind)).inputs:
             finite(gradient, what="scores.grad")
         inputs = q.to(kind), k.to(kind), v.to(kind)
+        late = torch.arange(q.shape[2]) > torch.arange(len(q)).view(-1, 1, 1, 1)  # empty rows at the start
+        for name, gradient in zip("qkv", causal_attention.gradients(*inputs, late, cotangent=v).inputs, strict=True):
+            finite(gradient, what=f"{name}.grad")
         for padded in ((), (padding,)):
             out = causal_attention(*inputs, *padded)
             finite(out)
@@ -414,7 +436,7 @@ def no_full_mask_is_made(
 
 def no_mask_of(elements, effects):
     """No tensor of so many elements, and of just two different values, was allocated."""
-    for made in effects.allocations:
+    for made in (*effects.allocations, *effects.allocations_with_grad):
         two_valued = made.stored >= elements and made.distinct == 2 and "empty" not in made.op
         holds(not two_valued, "full_mask", shape=made.shape, dtype=made.dtype, op=made.op)
 
@@ -442,6 +464,8 @@ def leaves_its_inputs_alone(
     inputs_unchanged(masked_softmax, scores, wide)
     inputs_unchanged(causal_attention, q, k, v)
     inputs_unchanged(causal_attention, q, k, v, padding)
+    inputs_unchanged(causal_attention, q, k, v, torch.zeros_like(padding))
+    inputs_unchanged(masked_softmax, scores, torch.zeros_like(mask))
 
 
 @prop(points=2, cases=3)

@@ -82,15 +82,16 @@ def tables_have_the_right_value(
         got, want = rope_angles(positions + start, 2 * P, base), reference.rope_angles(positions + start, 2 * P, base)
         for name, mine, expected in zip(("cos", "sin"), got, want, strict=True):
             equal(mine, expected, tol=tol, what=name)
-    got, want = rope_angles(positions, 2 * P), reference.rope_angles(positions, 2 * P, 10000.0)
-    for name, mine, expected in zip(("cos", "sin"), got, want, strict=True):
-        equal(mine, expected, what=name, zero=True)
+    for given, meant in (((), 10000.0), ((300,), 300.0)):
+        got, want = rope_angles(positions, 2 * P, *given), reference.rope_angles(positions, 2 * P, meant)
+        for name, mine, expected in zip(("cos", "sin"), got, want, strict=True):
+            equal(mine, expected, what=name, zero=True)
 
 
 @prop(points=4, sizes=EVEN)
 def positions_may_be_fractions(rope_angles, reference, quarters: Ids["T", "160"], P: Size["P"]):
     """Positions may be float numbers such as 1.5, in float32 and float64."""
-    for positions in (quarters / 4, quarters.double() / 4, (quarters // 4).float()):
+    for positions in (quarters / 4, quarters.double() / 4, (quarters // 4).float(), quarters / 4 - 20):
         got, want = rope_angles(positions, 2 * P), reference.rope_angles(positions, 2 * P)
         for name, mine, expected in zip(("cos", "sin"), got, want, strict=True):
             equal(mine, expected, what=name, zero=True)
@@ -100,7 +101,9 @@ def positions_may_be_fractions(rope_angles, reference, quarters: Ids["T", "160"]
 def turned_vectors_have_the_right_value(apply_rope, reference, x: Float["B H T 2*P"], positions: Ids["T", "50"]):
     """apply_rope(x, cos, sin) turns each pair (n, n + D/2) of the vector at t by the angle in row t."""
     cos, sin = tables(reference, positions, x.shape[-1])
-    equal(apply_rope(x, cos, sin), reference.apply_rope(x, cos, sin))
+    for some in (x, x[:1], x[:, :1]):
+        equal(apply_rope(some, cos, sin), reference.apply_rope(some, cos, sin))
+    equal(apply_rope.without_grad(x, cos, sin), reference.apply_rope(x, cos, sin))
     equal(apply_rope(x[:, :, :1], cos[:1], sin[:1]), reference.apply_rope(x[:, :, :1], cos[:1], sin[:1]))
     cos, sin = tables(reference, positions, 2)
     equal(apply_rope(x[..., :2], cos, sin), reference.apply_rope(x[..., :2], cos, sin))
@@ -142,6 +145,21 @@ def scores_have_the_right_value(
     """The scores are those of queries at q_positions and keys at k_positions, scaled, for any positions and base."""
     equal(rope_attention_scores(q, k, at, keys, base), reference.rope_attention_scores(q, k, at, keys, base))
     equal(rope_attention_scores(q, k, at, keys), reference.rope_attention_scores(q, k, at, keys, 10000.0))
+    equal(rope_attention_scores.without_grad(q, k, at, keys), reference.rope_attention_scores(q, k, at, keys))
+    wide, many = (q.repeat(1, 1, 1, 10), k.repeat(1, 1, 1, 10)), (k.repeat(1, 1, 12, 1), keys.repeat(12).flip(0))
+    for one, two, here, there in (
+        (q[:1], k[:1], at, keys),
+        (q[:, :1], k[:, :1], at, keys),
+        (q[..., :2], k[..., :2], at, keys),
+        (*wide, at, keys),
+        (q, many[0], at, many[1]),
+        (q, k, at.byte(), keys.byte()),
+        (q, k, at.int() - 25, keys.int() - 25),
+    ):
+        got, want = (score(one, two, here, there) for score in (rope_attention_scores, reference.rope_attention_scores))
+        equal(got, want)
+    late = q, k, at + 40_000, keys + 40_000  # float32 knows these angles less well
+    equal(rope_attention_scores(*late), reference.rope_attention_scores(*late), tol=2e-2)
     same, here, there = k[:, :, : q.shape[2]], at[: k.shape[2]] + 0.5, keys[: q.shape[2]].float()
     few = q[:, :, : len(here)]
     equal(
@@ -268,14 +286,14 @@ def half_positions_get_precise_angles(rope_angles, reference, P: Size["P"], star
 
 
 @prop(points=3, cases=3)
-def rotate_half_rejects_odd_widths(rotate_half, x: Float["B H T D"], D: Choice[7, 11, 15]):
+def rotate_half_rejects_odd_widths(rotate_half, x: Float["B H T D"], D: Choice[7, 3, 11, 1]):
     """rotate_half raises ValueError for an odd last axis; the message names its size."""
     raises(rotate_half, x[..., :1].expand(-1, -1, -1, D), error=ValueError, mentions=[D])
     raises(rotate_half, torch.ones(D), error=ValueError, mentions=[D])
 
 
 @prop(points=3, cases=3)
-def rope_angles_rejects_odd_widths(rope_angles, T: Size["T"], D: Choice[7, 11, 15]):
+def rope_angles_rejects_odd_widths(rope_angles, T: Size["T"], D: Choice[7, 3, 11, 1]):
     """rope_angles raises ValueError for an odd head_dim; the message names it."""
     raises(rope_angles, torch.arange(T), D, error=ValueError, mentions=[D])
     raises(rope_angles, torch.arange(T).float(), D, 500.0, error=ValueError, mentions=[D])
@@ -333,9 +351,17 @@ def takes_tensors_of_any_layout(
 
 
 @prop(points=2, cases=2, sizes=EVEN)
-def keeps_the_dtype(apply_rope, rope_attention_scores, x: Float["B H T 2*P"], at: Ids["T", "50"], reference):
-    """float32 vectors with float32 tables give float32, float64 with float64 tables give float64."""
+def keeps_the_dtype(
+    rotate_half, apply_rope, rope_attention_scores, reference, x: Float["B H T 2*P"], at: Ids["T", "50"]
+):
+    """float32 stays float32 and float64 float64; half precision with float32 tables may give either of the two."""
     cos, sin = reference.rope_angles(at, x.shape[-1])
     dtype(apply_rope(x, cos.float(), sin.float()), torch.float32)
     dtype(apply_rope(x.double(), cos, sin), torch.float64)
     dtype(rope_attention_scores(x, x, at, at), torch.float32)
+    dtype(rotate_half(x.double()), torch.float64)
+    for half in HALVES:
+        dtype(rotate_half(x.to(half)), half)
+        for out in (apply_rope(x.to(half), cos.float(), sin.float()), rope_attention_scores(*[x.to(half)] * 2, at, at)):
+            if getattr(out, "dtype", None) != torch.float32:
+                dtype(out, half)

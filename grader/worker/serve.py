@@ -85,8 +85,10 @@ class Interpreter:
         args = [self._given(item, leaves, wants_gradients) for item in request.args]
         kwargs = {name: self._given(item, leaves, wants_gradients) for name, item in request.kwargs.items()}
         module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
+        named: list[tuple[str, nn.Parameter]] = []  # as an optimizer holds them, whatever the call puts in their place
         if wants_gradients and isinstance(module, nn.Module):
             module.zero_grad(set_to_none=True)
+            named = list(module.named_parameters(remove_duplicate=False))
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
         _seed(request.seed, request.device)
@@ -94,7 +96,7 @@ class Interpreter:
             value = target(*args, **kwargs)
             grad_mode = torch.is_grad_enabled()
         torch.set_grad_enabled(True)
-        gradients = self._gradients(value, request.cotangent, leaves, module) if wants_gradients else None
+        gradients = self._gradients(value, request.cotangent, leaves, named) if wants_gradients else None
         return wire.Answer(
             value=self._answer(value),
             inputs=[_plain(leaf) for leaf in leaves] if "inputs" in request.observe else None,
@@ -197,7 +199,7 @@ class Interpreter:
         return value
 
     def _gradients(
-        self, value: Any, cotangent: Any, leaves: list[torch.Tensor], module: object
+        self, value: Any, cotangent: Any, leaves: list[torch.Tensor], named: list[tuple[str, nn.Parameter]]
     ) -> wire.Gradients | None:
         """What arrives at inputs and parameters; None where an output has another shape than its cotangent."""
         outputs = list(value) if isinstance(value, CONTAINERS) else [value]
@@ -208,11 +210,9 @@ class Interpreter:
         pairs = [(out, cot.to(out.dtype)) for out, cot in pairs if out.requires_grad]
         if pairs:  # as a sum, since handing cotangents to `backward` imports sympy at its first use: half a second
             torch.stack([(out * cot).sum().float() for out, cot in pairs]).sum().backward()  # type: ignore[no-untyped-call]
-        parameters: dict[str, Any] = {}
-        if isinstance(module, nn.Module):
-            named = module.named_parameters(remove_duplicate=False)
-            parameters = {name: _plain_or_none(parameter.grad) for name, parameter in named}
-            module.zero_grad(set_to_none=True)
+        parameters = {name: _plain_or_none(parameter.grad) for name, parameter in named}
+        for _, parameter in named:
+            parameter.grad = None
         return wire.Gradients([_plain_or_none(leaf.grad) for leaf in leaves if leaf.is_floating_point()], parameters)
 
     # -------------------------------------------------------------------------------- what comes out
