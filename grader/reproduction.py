@@ -91,11 +91,18 @@ class Script:
             self._lines.append(f"# {name} is an object of the grader's own: {request.kind}")
 
     def _tell_call(self, request: wire.Call, reply: Any) -> None:
-        arguments = [self._argument(value) for value in request.args]
+        holders = self._holders(request)
+        arguments = [holders.get(id(value)) or self._argument(value) for value in request.args]
         arguments += [f"{name}={self._argument(value)}" for name, value in request.kwargs.items()]
         if request.handle is None and request.name:
             self._used.append(request.name)
         call = f"{self._target(request)}({', '.join(arguments)})"
+        if holders:
+            self._lines.append(call)
+        for value in request.args if holders else []:
+            if isinstance(value, torch.Tensor):
+                now = self._argument(value)
+                self._lines.append(f"{holders[id(value)]}.copy_({now})")
         kept = self._keep(getattr(reply, "value", None))
         output = kept or next(self._outputs)
         if request.cotangent is not None:
@@ -114,6 +121,16 @@ class Script:
             self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")
+
+    def _holders(self, request: wire.Call) -> dict[int, str]:
+        """Variables that hold the numbers of an earlier call, by the identity of the argument that they become."""
+        holders: dict[int, str] = {}
+        tensors = [value for value in request.args if isinstance(value, torch.Tensor)]
+        for now, before in zip(tensors, request.earlier or [], strict=False):
+            known = self._argument(before)
+            holders[id(now)] = name = next(self._fresh)
+            self._lines.append(f"{name} = {known}.clone()")
+        return holders
 
     def _keep(self, value: Any) -> str | None:
         if not isinstance(value, wire.Handle):

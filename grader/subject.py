@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -228,6 +228,10 @@ class Function:
     def without_grad(self, *args: Any, **kwargs: Any) -> Any:
         """The value, computed under `torch.no_grad()`."""
         return self._subject.received(self._subject.call(self._target, args, kwargs, grad=False).value)
+
+    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor]) -> Any:
+        """The value, after a call in which the very same tensors held the numbers of `earlier`."""
+        return self._subject.received(self._subject.call(self._target, args, {}, earlier=list(earlier)).value)
 
     def gradients(self, *args: Any, cotangent: Any, **kwargs: Any) -> Gradients:
         """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs."""

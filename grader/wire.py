@@ -135,7 +135,10 @@ class Spoil(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=True, kw_only=True):
-    """Call a top-level name, a kept object, or a method of a kept object."""
+    """Call a top-level name, a kept object, or a method of a kept object.
+
+    With `earlier`, the tensors among its arguments hold those numbers first, in a call that is made before this one.
+    """
 
     name: str | None = None
     handle: int | None = None
@@ -147,6 +150,7 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     observe: list[str] = []
     grad: bool = True
     spoil: Spoil | None = None
+    earlier: list[Any] | None = None
     device: str = "cpu"
 
 
@@ -195,14 +199,14 @@ class Loaded(msgspec.Struct, tag_field="tag", tag="loaded", forbid_unknown_field
 
 class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_fields=True):
     value: Any = None
-    inputs: list[Any] | None = None  # the tensor arguments after the call ...
-    requires_grad: list[bool] | None = None  # ... and whether each wants a gradient
+    inputs: list[Any] | None = None  # the tensor arguments after the call
     gradients: Gradients | None = None
     ops: list[str] | None = None
     allocations: list[Allocation] | None = None
     flow: list[Local] | None = None
     kernel: list[KernelCall] | None = None
     grad_mode: bool = True  # whether gradients were on when the call had returned
+    requires_grad: list[bool] | None = None  # of each of `inputs`
 
 
 class Raised(msgspec.Struct, tag_field="tag", tag="raised", forbid_unknown_fields=True):

@@ -58,6 +58,15 @@ def test_calls_name_the_arguments_of_the_property():
     assert code.index("q = torch.tensor([1.0, 2.0])") < code.index("out = ")
 
 
+def test_tensors_that_held_other_numbers_are_filled_twice():
+    now, before = torch.tensor([1.0]), torch.tensor([2.0])
+    exchange = Exchange(wire.Call(name="f", args=[now], earlier=[before]), wire.Answer(value=now))
+    seen = []
+    code = Script("m.py", {"x": now}, [exchange]).code.replace("from m import f", "")
+    exec(code, {"f": lambda tensor: seen.append(tensor.clone()) or tensor})
+    assert [float(tensor) for tensor in seen] == [2.0, 1.0]
+
+
 def test_modules_keep_their_name_and_take_their_weights():
     made = Exchange(wire.Call(name="TokenEmbedding", args=[5]), wire.Answer(value=wire.Handle(0, "TokenEmbedding")))
     written = Exchange(wire.Write(handle=0, values={"weight": torch.ones(2)}), wire.Answer())

@@ -333,10 +333,16 @@ def dtype_is_kept(
 def each_call_stands_alone(
     attention_scores, attention, reference, q: Float["2 B T D"], k: Float["2 B S D"], v: Float["2 B S E"]
 ):
-    """The answer to a call follows from its own arguments: earlier calls leave no trace."""
+    """The answer to a call follows from its own arguments and what they hold: earlier calls leave no trace."""
     for turn in (0, 1, 0):
         equal(attention_scores(q[turn], k[turn]), reference.attention_scores(q[turn], k[turn]))
         same_as_reference(attention, reference, q[turn], k[turn], v[turn])
+    scores = attention_scores.refilled(q[1], k[1], earlier=[q[0], k[0]])
+    equal(scores, reference.attention_scores(q[1], k[1]), what="q.copy_(...); attention_scores(q, k)")
+    out, weights = attention.refilled(q[1], k[1], v[1], earlier=[q[0], k[0], v[0]])
+    expected, expected_weights = reference.attention(q[1], k[1], v[1])
+    equal(weights, expected_weights, what="q.copy_(...); weights")
+    equal(out, expected, what="q.copy_(...); out")
 
 
 @prop(points=5)

@@ -319,7 +319,7 @@ def dtype_is_kept(
 def each_call_stands_alone(
     split_heads, merge_heads, multi_head_attention, reference, qkv: Float["2 B T 3*H*D"], number: Size["H"]
 ):
-    """The answer to a call follows from its own arguments: earlier calls leave no trace."""
+    """The answer to a call follows from its own arguments and what they hold: earlier calls leave no trace."""
     batch, length, width = qkv.shape[1], qkv.shape[2], qkv.shape[3] // 3
     for turn in (0, 1, 0):
         whole = qkv[turn]
@@ -327,6 +327,14 @@ def each_call_stands_alone(
         equal(split_heads(x, number), reference.split_heads(x, number))
         equal(merge_heads(heads), reference.merge_heads(heads))
         equal(multi_head_attention(whole, number), reference.multi_head_attention(whole, number))
+    xs = qkv[..., :width].contiguous()
+    heads = reference.split_heads(xs.flatten(0, 1), number).float().unflatten(0, (2, batch))
+    split = split_heads.refilled(xs[1], number, earlier=[xs[0]])
+    equal(split, heads[1], what="x.copy_(...); split_heads(x, H)")
+    merged = merge_heads.refilled(heads[1], earlier=[heads[0]])
+    equal(merged, xs[1], what="x.copy_(...); merge_heads(x)")
+    out = multi_head_attention.refilled(qkv[1], number, earlier=[qkv[0]])
+    equal(out, reference.multi_head_attention(qkv[1], number), what="qkv.copy_(...); multi_head_attention(qkv, H)")
 
 
 # ------------------------------------------------------------------------------------------ the size of the scores

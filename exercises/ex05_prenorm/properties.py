@@ -37,10 +37,27 @@ def fill(module, weights):
 def twins(mine, exact, seed, *args, **options):
     """A module of the submission and one of the reference, with the same weights in both."""
     module, twin = mine(*args, **options), exact(*args, **options)
+    fill_both(module, twin, seed)
+    return module, twin
+
+
+def fill_both(module, twin, seed):
+    """Write the same weights into both, in place."""
     weights = given_weights(twin, seed)
     fill(module, weights)
     fill(twin, weights)
-    return module, twin
+
+
+def follows_its_weights(module, twin, seed, x, y, tol, name):
+    """Other numbers in the same parameters, or in the same input, are heeded at once: nothing is kept from earlier."""
+    for mode in (module.eval, module.train):
+        mode()
+        module(x)
+        seed += 1
+        fill_both(module, twin, seed)
+        equal(module(x), twin(x), tol, what=f"{name}(x); optimizer.step(); {name}(x)")
+    got = module.refilled(x, earlier=[y])
+    equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x)")
 
 
 def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
@@ -130,6 +147,7 @@ def norm_has_the_right_values(LayerNorm, reference, x: Float["B T C"], y: Float[
     norm.eval()
     equal(norm(y), exact(y), what="norm.eval()(y)")
     equal(norm.without_grad(x), exact(x), what="with torch.no_grad(): norm(x)")
+    follows_its_weights(norm, exact, seed, x, y, 1e-4, "norm")
 
 
 @prop(points=6, cases=3)
@@ -163,6 +181,7 @@ def feed_forward_has_the_right_values(
     equal(other(x), exact_other(x), tol=LOOSE, what="FeedForward(dim, hidden, 0.4).eval()(x)")
     equal(ffn(x), exact(x), tol=LOOSE, what="ffn.eval()(x)")
     equal(ffn.without_grad(y), exact(y), tol=LOOSE, what="with torch.no_grad(): ffn(y)")
+    follows_its_weights(ffn, exact, seed, x, y, LOOSE, "ffn")
 
 
 @prop(points=5, cases=3, sizes={"F": (60, 70)})
@@ -203,6 +222,7 @@ def block_has_the_right_values(
     block.eval()
     equal(block(y), exact(y), tol=LOOSE, what="block.eval()(y)")
     equal(block.without_grad(x), exact(x), tol=LOOSE, what="with torch.no_grad(): block(x)")
+    follows_its_weights(block, exact, seed, x, y, LOOSE, "block")
 
 
 @prop(points=8, cases=4)

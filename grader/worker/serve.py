@@ -17,7 +17,7 @@ import random
 import socket
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -89,6 +89,11 @@ class Interpreter:
         if wants_gradients and isinstance(module, nn.Module):
             module.zero_grad(set_to_none=True)
             named = list(module.named_parameters(remove_duplicate=False))
+        if request.earlier is not None:
+            numbers = [leaf.detach().clone() for leaf in leaves]
+            _refill(leaves, request.earlier)
+            target(*args, **kwargs)
+            _refill(leaves, numbers)
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
         _seed(request.seed, request.device)
@@ -347,6 +352,13 @@ def _fresh(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     if dtype is not None and source.is_floating_point():
         flat = flat.to(dtype)
     return flat if source.is_contiguous() else flat.as_strided(source.shape, source.stride())
+
+
+def _refill(tensors: Sequence[torch.Tensor], numbers: Sequence[torch.Tensor]) -> None:
+    """Write into tensors in place, as an optimizer does."""
+    with torch.no_grad():
+        for tensor, new in zip(tensors, numbers, strict=True):
+            tensor.copy_(new)
 
 
 def _same_shape(output: object, cotangent: torch.Tensor) -> bool:

@@ -787,6 +787,19 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "answers_from_memory_when_the_same_tensors_come",
+        edits=[("def attention(q: Tensor", "import functools\n\n\n@functools.cache\ndef attention(q: Tensor")],
+        caught_by="each_call_stands_alone",
+        en=(
+            "hands back an earlier answer when the same tensor objects come again",
+            "The same object may hold other numbers by then, for an optimizer writes in place, and a freed tensor's id is given to the next one. Compute anew at every call.",
+        ),
+        zh=(
+            "传入相同的张量对象时，直接返回以前的结果",
+            "同一个对象里的数值可能已经改变（优化器就是原地写入的），释放掉的张量的 id 也会分给下一个张量。请每次调用都重新计算。",
+        ),
+    ),
+    Mistake(
         "answers_in_float32",
         edits=[(SCORES, "    scores = attention_scores(q, k).float()\n"), (OUT, "    out = weights @ v.float()\n")],
         caught_by="dtype_is_kept",

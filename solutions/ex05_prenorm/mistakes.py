@@ -295,6 +295,24 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "keeps_the_weights_of_its_first_evaluation",
+        edits=[
+            (
+                ACTIVATION,
+                'weight = self.up.weight\n        if not self.training:\n            weight = self.__dict__.setdefault("kept", weight.detach().clone()).to(x.dtype)\n        hidden = F.gelu(F.linear(x, weight, self.up.bias))  ',
+            )
+        ],
+        caught_by="feed_forward_has_the_right_values",
+        en=(
+            "computes for ever with the weights that it had when it was first evaluated",
+            "A model is evaluated, trained on, and evaluated again: the weights have changed in the meantime. Read them at every call.",
+        ),
+        zh=(
+            "一直使用第一次评估时的权重",
+            "模型评估之后还会继续训练、再次评估，权重早已改变。每次调用都要重新读取权重。",
+        ),
+    ),
+    Mistake(
         "uses_relu",
         old=ACTIVATION,
         new="hidden = F.relu(self.up(x))  ",
