@@ -117,7 +117,8 @@ def _told(exchange: Exchange) -> Any:
     """The reply, without what is left to everyone's taste: the values that a new module starts with."""
     if isinstance(exchange.request, wire.Parameters) and isinstance(exchange.reply, wire.Answer):
         rows = exchange.reply.value if isinstance(exchange.reply.value, list) else []
-        return [{**row, "value": list(getattr(row["value"], "shape", ()))} for row in rows]
+        named = [row for row in rows if isinstance(row, dict)]
+        return [{**row, "value": list(getattr(row.get("value"), "shape", ()))} for row in named]
     return exchange.reply
 
 
