@@ -143,4 +143,3 @@ def prop(
         )
 
     return mark
-
