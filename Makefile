@@ -1,12 +1,14 @@
 # make demo   grades a submission whose mask is off by one
 # make test   everything that is checked before a change goes in
+# make browser  the reports in a browser (Debian: chromium), with axe
+# make bench    speed and throughput, as ratios
 
 PYTHON ?= python3.11
 TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test setup clean
+.PHONY: demo test browser bench steady setup clean
 
 demo: setup
 	@echo
@@ -15,8 +17,19 @@ demo: setup
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not promises"
+	$(BIN)/python -m pytest -m "not promises" -n auto --dist worksteal
 	$(BIN)/python -m pytest -m promises -n auto --dist worksteal
+
+browser: setup
+	$(BIN)/python -m pip install --quiet playwright axe-playwright-python
+	$(BIN)/python -m pytest tests/browser
+
+steady: setup
+	GRADE_STEADY_RUNS=200 $(BIN)/python -m pytest tests/test_steadiness.py
+
+bench: setup
+	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/batch.py pairs
 
 setup: $(VENV)/ready
 

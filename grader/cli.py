@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import sqlite3
 import sys
 import tempfile
 import traceback
@@ -669,6 +668,8 @@ def _executor(scheduler: str | None, jobs: int) -> Executor:
 
 def _ended(run: Run, out: Path, grade: Callable[[], bool]) -> int:
     """How a batch ended. Whatever stopped it, what was graded is kept, and it can go on."""
+    import sqlite3
+
     from grader.batch import OtherCourse
 
     try:
