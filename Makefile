@@ -29,6 +29,7 @@ steady: setup
 
 bench: setup
 	$(BIN)/python bench/speed.py
+	$(BIN)/python bench/isolation.py
 	$(BIN)/python bench/batch.py pairs
 
 setup: $(VENV)/ready

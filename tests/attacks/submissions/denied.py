@@ -67,8 +67,13 @@ def looks_into_other_processes(_):
 
 
 def reads_the_machine(_):
-    paths = ("/etc/passwd", "/etc/hostname", "/root/.bashrc", "/var/log/dpkg.log")
-    return tried(*(Path(path).read_bytes for path in paths), lambda: os.listdir(Path.home()), lambda: os.listdir("/"))
+    paths = ("/etc/passwd", "/etc/hostname", "/var/log/dpkg.log")
+    return tried(
+        *(Path(path).read_bytes for path in paths),
+        (Path.home() / ".bashrc").read_bytes,
+        lambda: os.listdir(Path.home()),
+        lambda: os.listdir("/"),
+    )
 
 
 def changes_the_results(folder):

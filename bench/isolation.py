@@ -1,0 +1,53 @@
+"""What it costs to keep a submission apart: fork, lock-down, one question.
+
+    python bench/isolation.py [RUNS]
+
+Prints medians in milliseconds. The lock-down's share is the difference between workers with all layers and workers
+without any, forked in turn from two zygotes, so that a machine whose speed drifts slows both.
+"""
+
+import statistics
+import sys
+import time
+
+from grader import isolation
+from grader.worker.lockdown import LAYERS
+
+LOAD_NOTHING = {"empty.py": ""}
+
+
+def spawned(zygote: isolation.Zygote) -> float:
+    """Milliseconds from asking for a worker until it is ready for a submission."""
+    began = time.perf_counter()
+    worker = zygote.worker()
+    took = time.perf_counter() - began
+    worker.close()
+    return 1000 * took
+
+
+def asked(zygote: isolation.Zygote, count: int) -> float:
+    """Milliseconds of one small question and its answer."""
+    from grader import wire
+
+    with zygote.worker() as worker:
+        worker.ask(wire.Load(LOAD_NOTHING, "empty.py"))
+        began = time.perf_counter()
+        for _ in range(count):
+            worker.ask(wire.Forget())
+        return 1000 * (time.perf_counter() - began) / count
+
+
+def main(runs: int) -> None:
+    with isolation.start() as contained, isolation.start(without=LAYERS) as bare:
+        spawned(contained), spawned(bare)  # both are ready
+        pairs = [(spawned(contained), spawned(bare)) for _ in range(runs)]
+        ready = statistics.median(locked for locked, _ in pairs)
+        added = statistics.median(locked - free for locked, free in pairs)
+        print(f"isolation here: {contained.describe().level}")
+        print(f"a worker, forked and locked down {ready:6.1f} ms (promise: 15)")
+        print(f"of it, locking down              {added:6.1f} ms (promise: 3)")
+        print(f"a question and its answer        {asked(contained, 10 * runs):6.2f} ms")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
