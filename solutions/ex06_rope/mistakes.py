@@ -290,7 +290,7 @@ MISTAKES = [
     Mistake(
         "stops_at_the_end_of_its_table",
         old="angles = positions.to(precise)[:, None] * theta",
-        new="angles = positions.clamp(max=8191).to(precise)[:, None] * theta",
+        new="angles = positions.to(precise).clamp(max=8191)[:, None] * theta",
         caught_by="tables_have_the_right_value",
         en=(
             "gives all positions past some bound the same angle",
