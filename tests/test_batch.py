@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import fakes
@@ -325,7 +326,7 @@ def test_a_dry_run_says_who_is_who(graded_class, capfd):
         (["--only", "zoe"], "zoe"),
         (["--shard", "3/2"], "3/2"),
         (["--exercise", "ex99"], "ex99"),
-        (["--scheduler", "tcp://127.0.0.1:1"], "127.0.0.1"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "127.0.0.1" if find_spec("distributed") else "[dask]"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(graded_class, capfd, monkeypatch, words, said):
