@@ -1,9 +1,8 @@
-"""What it costs to keep a submission apart: fork, lock-down, one question.
+"""What it costs to keep a submission apart: a worker, forked and locked down, and one question.
 
     python bench/isolation.py [RUNS]
 
-Prints medians in milliseconds. The lock-down's share is the difference between workers with all layers and workers
-without any, forked in turn from two zygotes, so that a machine whose speed drifts slows both.
+Prints milliseconds: the median of a worker's start, and the mean of a question.
 """
 
 import statistics
@@ -11,7 +10,6 @@ import sys
 import time
 
 from grader import isolation
-from grader.worker.lockdown import LAYERS
 
 LOAD_NOTHING = {"empty.py": ""}
 
@@ -38,14 +36,11 @@ def asked(zygote: isolation.Zygote, count: int) -> float:
 
 
 def main(runs: int) -> None:
-    with isolation.start() as contained, isolation.start(without=LAYERS) as bare:
-        spawned(contained), spawned(bare)  # both are ready
-        pairs = [(spawned(contained), spawned(bare)) for _ in range(runs)]
-        ready = statistics.median(locked for locked, _ in pairs)
-        added = statistics.median(locked - free for locked, free in pairs)
+    with isolation.start() as contained:
+        spawned(contained)  # the zygote is ready
+        ready = statistics.median(spawned(contained) for _ in range(runs))
         print(f"isolation here: {contained.describe().level}")
         print(f"a worker, forked and locked down {ready:6.1f} ms (promise: 15)")
-        print(f"of it, locking down              {added:6.1f} ms (promise: 3)")
         print(f"a question and its answer        {asked(contained, 10 * runs):6.2f} ms")
 
 

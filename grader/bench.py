@@ -71,8 +71,14 @@ class Bench:
     ) -> Judged:
         """Judge the properties that pytest selects with `arguments`; where that is None all of them, without pytest."""
         session = Session(start, submission)
-        shared = self._turns, self._transcripts
-        judge = Judge(session, self.exact, self.plain, self.exercise.forbidden, True, *shared)
+        judge = Judge(
+            session,
+            self.exact,
+            self.plain,
+            self.exercise.forbidden,
+            turns=self._turns,
+            transcripts=self._transcripts,
+        )
         explainer = Explainer(self.exercise, submission, lang)
 
         def result(property: Property) -> PropertyResult:
