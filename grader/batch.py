@@ -10,7 +10,6 @@ import contextlib
 import fnmatch
 import functools
 import hashlib
-import importlib.util
 import re
 import threading
 import time
@@ -28,6 +27,7 @@ from grader.crew import Killed
 from grader.exercises import Course, Exercise
 from grader.gradebook import Entry, Gradebook, gradebook_csv
 from grader.grading import Grader, failed_report
+from grader.insight import class_page
 from grader.intake import HandIn
 from grader.isolation import Mode, Unavailable
 from grader.messages import text
@@ -315,13 +315,10 @@ class Batch:
         self._restore()
 
     def finish(self) -> None:
-        """Write what is made of all results: the gradebook, and the page on the class where this edition has one."""
+        """Write what is made of all results: the gradebook, and the page on the class."""
         write(self.out / "gradebook.csv", gradebook_csv(self.book))
-        if importlib.util.find_spec("grader.insight") is not None:
-            from grader.insight import class_page
-
-            course = Course.open(self._setting.course)
-            write(self.out / "class.html", class_page(self.book, course, self._setting.lang))
+        course = Course.open(self._setting.course)
+        write(self.out / "class.html", class_page(self.book, course, self._setting.lang))
 
     def close(self) -> None:
         self.book.close()
