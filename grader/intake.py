@@ -15,16 +15,40 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader import archives, repositories
-from grader.archives import OF_A_CLASS, PACKED, Archive, Opened, unpacked_name
+from grader.archives import PACKED, Opened, unpacked_name
 from grader.exercises import Course, Exercise
-from grader.files import Disk, Entry, Files, Gathered, Kind, Mount, Refused, join, readable
+from grader.files import Disk, Entry, Files, Gathered, Kind, Mount, Refused, join, not_regular, readable
 from grader.gradescope import Person, submitters
-from grader.submissions import NOTHING_FOUND, Note, Problem, Submission, find_submission, only_folder
+from grader.places import (
+    CANVAS,
+    CANVAS_TEXT,
+    GRADED,
+    METADATA,
+    MOODLE,
+    Place,
+    class_at,
+    is_exercise,
+    is_packed,
+    owner,
+    read_name,
+    sections,
+    work_by_exercise,
+)
+from grader.submissions import (
+    NOBODYS,
+    NOTHING_FOUND,
+    Note,
+    Problem,
+    Submission,
+    everything,
+    find_submission,
+    only_folder,
+)
 
-MOST_STUDENTS = 100_000
-GRADED = (".py", ".ipynb")
-METADATA = "submission_metadata.yml"
 METADATA_BYTES = 200_000_000
+DEEPEST = 4  # sections of sections
+OTHER_SUFFIX = re.compile(r"\.\w{1,5}$")
+AS_TEXT = re.compile(r"(\.py)?\.(txt|pdf|docx?|rtf|odt|pyc)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -55,7 +79,7 @@ class HandIn:
         found = find_submission(exercise, opened, course, self.label, thorough=True)
         if not isinstance(found, Problem) or found.key not in NOTHING_FOUND:
             return found
-        refused = _first_refusal(opened)
+        refused = _first_refusal(opened) or _only_a_link(opened)
         if refused is not None:
             return _problem(self, refused)
         if found.key == "submission.empty_folder":
@@ -74,6 +98,15 @@ def _first_refusal(opened: Opened) -> Refused | None:
         return refused
 
 
+def _only_a_link(opened: Opened) -> Refused | None:
+    """A link in a hand-in that has nothing else to grade."""
+    found = list(everything(opened, only_folder(opened)))
+    links = [path for path, kind in found if kind is Kind.LINK and not OTHER_SUFFIX.search(path)]
+    if links and not any(path.endswith(GRADED) for path, _ in found):
+        return Refused("intake.folder_is_link", folder=opened.shown(links[0]))
+    return None
+
+
 def hand_ins(path: Path, course: Course) -> list[HandIn]:
     """Every hand-in at `path`, a folder or an archive as a system hands it out, sorted by label.
 
@@ -82,129 +115,62 @@ def hand_ins(path: Path, course: Course) -> list[HandIn]:
     """
     archives.forget()
     repositories.forget()
-    place = _class_folder(_root(path, course))
+    place = class_at(path, course)
+    found = _recognised(place)
+    if not found:
+        raise Refused("intake.nothing", path=place.shown(""))
+    return _told_apart(found)
+
+
+def _recognised(place: Place, depth: int = 0) -> list[HandIn]:
+    """The hand-ins of a place, and of the sections and exercises that its students lie below."""
+    if depth < DEEPEST:
+        for below in (_by_exercise, _by_section):
+            found = below(place, depth + 1)
+            if found:
+                return found
     for layout, recognise in LAYOUTS.items():
         found = recognise(place)
         if found:
-            return _told_apart([replace(hand_in, layout=layout) for hand_in in found])
-    raise Refused("intake.nothing", path=place.shown(""))
+            return [replace(hand_in, layout=layout) for hand_in in found]
+    return []
 
 
-@dataclass(frozen=True)
-class Place:
-    """The folder in which the hand-ins are. Archives in it are files: each hand-in opens its own."""
-
-    files: Files
-    folder: str
-    course: Course
-
-    @property
-    def name(self) -> str:
-        """What the folder or archive is called."""
-        return unpacked_name(self.shown("").rpartition("/")[2])
-
-    def entries(self, folder: str = "") -> list[Entry]:
-        return self.files.entries(join(self.folder, folder))
-
-    def folders(self) -> list[str]:
-        return [entry.name for entry in self.entries() if entry.kind is Kind.FOLDER]
-
-    def shown(self, path: str) -> str:
-        return self.files.shown(join(self.folder, path))
-
-    def whole(self, folder: str) -> Mount:
-        """All that a folder holds."""
-        return Mount("", self._narrow(), join(self.folder, folder))
-
-    def file(self, name: str, called: str = "") -> Mount:
-        """One file, under its own or another name."""
-        return Mount(called or name, self._narrow(), join(self.folder, name))
-
-    def entry(self, entry: Entry) -> Mount:
-        return self.whole(entry.name) if entry.kind is Kind.FOLDER else self.file(entry.name)
-
-    def _narrow(self) -> Files:
-        """A class may have more entries than what one student hands in."""
-        return Disk(self.files.root) if isinstance(self.files, Disk) else self.files
-
-    def is_repository(self, folder: str) -> bool:
-        return repositories.is_repository(self.files, join(self.folder, folder))
-
-    def below(self, entry: Entry) -> Place | None:
-        """The folder or the archive as a place; None where it is neither, or cannot be read."""
-        path = join(self.folder, entry.name)
-        if entry.kind is Kind.FOLDER:
-            return replace(self, folder=path)
-        if not _is_packed(entry):
-            return None
-        try:
-            return _opened(self.files, path, self.course)
-        except Refused:
-            return None
+def _by_section(place: Place, depth: int) -> list[HandIn]:
+    """`section A/anna/`, `section B/ben.zip`, or the download of a system for each."""
+    known = sections(place)
+    found = [
+        replace(hand_in, ids={**hand_in.ids, "section": readable(unpacked_name(entry.name))})
+        for entry, inner in known
+        for hand_in in _recognised(inner, depth)
+    ]
+    return found + (_others(place, {entry.name for entry, _ in known}) if found else [])
 
 
-def _root(path: Path, course: Course) -> Place:
-    kind = Disk(path).kind("")
-    if kind is None:
-        raise Refused("intake.no_path", path=path)
-    if kind is Kind.FOLDER:
-        return Place(Disk(path, MOST_STUDENTS), "", course)
-    if kind is not Kind.FILE or not PACKED.search(path.name):
-        raise Refused("intake.is_file", path=path)
-    return _opened(Disk(path.parent), path.name, course)
+def _by_exercise(place: Place, depth: int) -> list[HandIn]:
+    """`ex05/anna.py`, `ex06/anna/attention.py`: what a student handed in for all exercises is one hand-in."""
+    known = work_by_exercise(place)
+    parts: dict[tuple[str, ...], list[tuple[str, HandIn]]] = {}
+    for entry, _, inner in known:
+        found = _recognised(inner, depth)
+        count = Counter(hand_in.label for hand_in in found)
+        for each in found:
+            told = (_first_id(each), entry.name) if count[each.label] > 1 or each.refusal else ()
+            parts.setdefault((each.label, _section(each), *told), []).append((entry.name, each))
+    merged = [_of_exercises(theirs) for theirs in parts.values()]
+    return merged + (_others(place, {entry.name for entry, *_ in known}) if merged else [])
 
 
-def _opened(files: Files, path: str, course: Course) -> Place:
-    archive = Archive(files, path, OF_A_CLASS)
-    archive.index()  # says what is wrong with it
-    return Place(archive, "", course)
-
-
-def _class_folder(place: Place) -> Place:
-    """Goes down through folders and archives that hold nothing but one, if that one is of several students."""
-    inner = place
-    for _ in range(4):
-        entries = inner.entries()
-        below = inner.below(entries[0]) if len(entries) == 1 and not inner.is_repository(entries[0].name) else None
-        if below is None:
-            break
-        inner = below
-    return inner if _of_several(inner) else place
-
-
-def _of_several(place: Place) -> bool:
-    """Whether folders and files are called by students rather than by exercises."""
-    entries = place.entries()
-    names = [entry.name for entry in entries]
-    if METADATA in names or any(MOODLE.fullmatch(name) or CANVAS.fullmatch(name) for name in names):
-        return True
-    students = [entry for entry in entries if _is_packed(entry) and not _is_exercise(entry.name, place.course)]
-    owners = {owner(name, place.course) for name in names if name.endswith(GRADED)}
-    return len(owners - {""}) > 1 or (len(students) > 1 and not owners)
-
-
-def _is_packed(entry: Entry) -> bool:
-    """Whether it is a folder or an archive."""
-    return entry.kind is Kind.FOLDER or (entry.kind is Kind.FILE and bool(PACKED.search(entry.name)))
-
-
-def _is_exercise(name: str, course: Course) -> bool:
-    """Whether a name stands for an exercise and no student."""
-    return name == "exercises" or owner(name, course) == ""
-
-
-def owner(name: str, course: Course) -> str:
-    """What is left of a file's name without the exercise: `anna` of `anna_ex05.py`, "" of `ex05_attention (1).py`."""
-    stem = unpacked_name(readable(name))
-    stem = re.sub(r"\.(py|ipynb)$", "", stem)
-    for exercise in course.exercises:
-        number, rest = int(exercise.id[2:]), re.sub("_", "[ _-]?", exercise.slug.split("_", 1)[1])
-        said = rf"(?<![^\W_])(?:ex(?:ercise)?[ _-]?0*{number}(?:[ _-]?{rest})?|{rest})(?![^\W_])"
-        left, count = re.subn(said, "", stem, count=1, flags=re.IGNORECASE)
-        if count:
-            left = left.strip(" _-.()")
-            return "" if re.fullmatch(r"\d{1,2}|copy|final|new|副本|最终版?", left, re.IGNORECASE) else left
-    return stem
+def _of_exercises(parts: Sequence[tuple[str, HandIn]]) -> HandIn:
+    """One hand-in that has what was handed in for each exercise in a folder called by it."""
+    first = parts[0][1]
+    mounts = tuple(Mount(unpacked_name(name), each.files, "") for name, each in parts)
+    return replace(
+        first,
+        files=Gathered(first.label, mounts),
+        ids={key: value for _, each in reversed(parts) for key, value in each.ids.items()},
+        late=any(each.late for _, each in parts),
+    )
 
 
 # ---- the layouts
@@ -226,7 +192,7 @@ def gradescope(place: Place) -> list[HandIn]:
             members=told.get(name, ()),
         )
         for name in dict.fromkeys([*told, *place.folders()])
-    ]
+    ] + _others(place, {METADATA, *told, *place.folders()})
 
 
 def _called(person: Person) -> str:
@@ -240,7 +206,6 @@ def _ids(people: Sequence[Person]) -> dict[str, str]:
     return {key: value for key, value in (("sid", people[0].sid), ("email", people[0].email)) if value}
 
 
-MOODLE = re.compile(r"(?P<name>.*)_(?P<id>\d+)_assignsubmission_(?P<plugin>[a-z]+)(?:_(?P<file>.*))?", re.DOTALL)
 BLIND = {"participant", "参与者", "参加者", "匿名用户", "匿名参与者", "teilnehmer/in", "participante"}
 
 
@@ -266,11 +231,6 @@ def moodle(place: Place) -> list[HandIn]:
         )
         for id, mounts in students.items()
     ] + (_others(place, {entry.name for entry, _ in found}) if found else [])
-
-
-_WHO = r"(?:(?P<name>.*?)_)?(?P<late>LATE_)?(?P<user>\d+|anon_[A-Za-z0-9]+)_(?P<late_too>LATE_)?"
-CANVAS = re.compile(rf"{_WHO}(?P<attachment>\d+)_(?P<file>.+)", re.DOTALL)
-CANVAS_TEXT = re.compile(rf"{_WHO}(?P<file>text|link)\.html", re.DOTALL)
 
 
 def canvas(place: Place) -> list[HandIn]:
@@ -341,11 +301,6 @@ def cloned(place: Place) -> list[HandIn]:
     return [_of_commit(place, place.files, name) for name in sorted(clones)] + _others(place, clones)
 
 
-def _others(place: Place, told: Container[str]) -> list[HandIn]:
-    """Folders and archives that stand among the recognised ones and are none: nobody is passed over in silence."""
-    return [_of_folder(place, entry) for entry in place.entries() if _is_packed(entry) and entry.name not in told]
-
-
 def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:
     """The label is the student's account where the folder's name tells it: `hw1-anna` in `hw1-submissions`."""
     name = readable(folder.removesuffix(".git"))
@@ -366,26 +321,56 @@ def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:
 def one(place: Place) -> list[HandIn]:
     """The folder itself is what one student handed in: exercises stand in it, not students."""
     course = place.course
-    direct = [entry for entry in place.entries() if entry.name.endswith(GRADED) or _is_packed(entry)]
-    if not any(_is_exercise(entry.name, course) for entry in direct):
+    direct = [entry for entry in place.entries() if entry.name.endswith(GRADED) or is_packed(entry)]
+    if not any(is_exercise(entry.name, course) for entry in direct):
         return []
-    others = [name for name in place.folders() if not _is_exercise(name, course)]
-    if sum(any(_is_exercise(entry.name, course) for entry in place.entries(name)) for name in others[:50]) > 1:
+    others = [name for name in place.folders() if not is_exercise(name, course)]
+    if sum(any(is_exercise(entry.name, course) for entry in place.entries(name)) for name in others[:50]) > 1:
         return []
     return [HandIn(label=place.name, source=place.shown(""), files=Gathered(place.name, (place.whole(""),)))]
 
 
 def folders(place: Place) -> list[HandIn]:
     """A folder or an archive a student, or loose files with the student in their names."""
-    found = [_of_folder(place, entry) for entry in place.entries() if _is_packed(entry)]
+    return _others(place, ())
+
+
+def _others(place: Place, told: Container[str]) -> list[HandIn]:
+    """All that may be somebody's and was not told yet: nobody is passed over in silence."""
+    left = [entry for entry in place.entries() if entry.name not in told]
+    found = [_of_folder(place, entry) for entry in left if is_packed(entry)]
     loose: dict[str, list[str]] = {}
-    for entry in place.entries():
-        if entry.name.endswith(GRADED) and entry.kind is not Kind.FOLDER:
+    for entry in left:
+        if entry.kind is Kind.FILE and entry.name.endswith(GRADED):
             loose.setdefault(owner(entry.name, place.course) or readable(entry.name), []).append(entry.name)
     for student, names in loose.items():
         files = Gathered(student, tuple(place.file(name) for name in names))
         found.append(HandIn(label=student, source=place.shown(names[0]), files=files))
-    return found
+    return found + [each for entry in left if (each := _not_taken(place, entry))]
+
+
+def _not_taken(place: Place, entry: Entry) -> HandIn | None:
+    """A link, a pipe, or code that was saved as a text, where a hand-in would be."""
+    exercise, student = read_name(AS_TEXT.sub("", entry.name), place.course)
+    shown = place.shown(entry.name)
+    as_code = entry.name.endswith(GRADED) or bool(PACKED.search(entry.name))
+    if entry.kind is Kind.FILE:
+        refused = Refused("intake.as_text", file=shown) if is_code_as_text(entry.name, exercise) else None
+    elif entry.kind is Kind.FOLDER or (OTHER_SUFFIX.search(entry.name) and not as_code):
+        refused = None
+    elif entry.kind is Kind.LINK and not as_code:
+        refused = Refused("intake.folder_is_link", folder=shown)
+    else:
+        refused = not_regular(entry.kind, shown)
+    if refused is None:
+        return None
+    label = student or readable(entry.name)
+    return HandIn(label, shown, Gathered(label, ()), refusal=(refused.key, refused.params))
+
+
+def is_code_as_text(name: str, exercise: Exercise | None) -> bool:
+    """Whether a file is an exercise's code in a form that nobody can run: `ex05.py.txt`, `exercise 5.pdf`."""
+    return bool(AS_TEXT.search(name)) and (exercise is not None or ".py." in name.lower())
 
 
 def _of_folder(place: Place, entry: Entry) -> HandIn:
@@ -409,7 +394,7 @@ LAYOUTS: Mapping[str, Callable[[Place], list[HandIn]]] = {
 def _told_apart(found: Iterable[HandIn]) -> list[HandIn]:
     """Sorted, with labels and folders that are unique."""
     hand_ins = list(found)
-    for more in (_first_id, lambda hand_in: hand_in.source.rpartition("/")[2], lambda hand_in: hand_in.source):
+    for more in (_section, _first_id, _file_name, lambda hand_in: hand_in.source):
         count = Counter(hand_in.label for hand_in in hand_ins)
         hand_ins = [
             replace(each, label=f"{each.label} ({more(each)})") if count[each.label] > 1 and more(each) else each
@@ -424,8 +409,16 @@ def _told_apart(found: Iterable[HandIn]) -> list[HandIn]:
     return sorted(hand_ins, key=lambda hand_in: (hand_in.label.casefold(), hand_in.label))
 
 
+def _section(hand_in: HandIn) -> str:
+    return hand_in.ids.get("section", "")
+
+
 def _first_id(hand_in: HandIn) -> str:
     return next(iter(hand_in.ids.values()), "")
+
+
+def _file_name(hand_in: HandIn) -> str:
+    return hand_in.source.rpartition("/")[2]
 
 
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -452,12 +445,16 @@ def _mark(label: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """What was recognised of one hand-in: exercise -> the file that counts, or the reason why there is none."""
+    """What was recognised of one hand-in: exercise -> the file that counts, or the reason why there is none.
+
+    `left` are files that look like code of an exercise and count for none.
+    """
 
     hand_in: HandIn
     files: Mapping[str, str]
     problems: Mapping[str, Problem]
     notes: Mapping[str, Sequence[Note]]
+    left: Sequence[str]
 
     @property
     def missing(self) -> list[str]:
@@ -465,14 +462,40 @@ class Row:
         return [slug for slug, problem in self.problems.items() if problem.absent]
 
 
-def describe(found: Iterable[HandIn], course: Course) -> Iterator[Row]:
+def describe(found: Iterable[HandIn], exercises: Sequence[Exercise], course: Course) -> Iterator[Row]:
     """Who was recognised as whom, by which layout, and what there is for each exercise. Nothing is run."""
     for hand_in in found:
         read = {exercise.slug: hand_in.read(exercise, course) for exercise in course.exercises}
-        there = {slug: each for slug, each in read.items() if isinstance(each, Submission)}
+        wanted = {exercise.slug: read[exercise.slug] for exercise in exercises}
+        there = {slug: each for slug, each in wanted.items() if isinstance(each, Submission)}
         yield Row(
             hand_in,
             files={slug: each.path.as_posix() for slug, each in there.items()},
-            problems={slug: each for slug, each in read.items() if isinstance(each, Problem)},
+            problems={slug: each for slug, each in wanted.items() if isinstance(each, Problem)},
             notes={slug: each.notes for slug, each in there.items() if each.notes},
+            left=list(_left(hand_in, list(read.values()), course)),
         )
+
+
+def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course) -> Iterator[str]:
+    """Files that no submission has, and no problem speaks of."""
+    opened = Opened(hand_in.files)
+    submissions = [each for each in read if isinstance(each, Submission)]
+    taken = {each.path.as_posix() for each in submissions}
+    taken |= {(each.path.parent / name).as_posix() for each in submissions for name in each.files}
+    problems = [each for each in read if isinstance(each, Problem) and not each.absent]
+    said = " ".join(str(value) for each in problems for value in each.params.values())
+    for path in _paths(opened):
+        name = readable(path.rpartition("/")[2])
+        code = name.endswith(GRADED) and not NOBODYS.fullmatch(name)
+        if not code and not is_code_as_text(name, read_name(name, course)[0]):
+            continue
+        if opened.shown(path) not in taken and name not in said:
+            yield readable(path)
+
+
+def _paths(opened: Opened) -> list[str]:
+    try:
+        return [path for path, _ in everything(opened)]
+    except Refused:  # the problem says so
+        return []

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 
 from grader.batch import Batch, Task, Which, pending
 from grader.exercises import Course, Exercise
 from grader.gradebook import Entry
-from grader.intake import HandIn
+from grader.intake import HandIn, Row, describe
 from grader.messages import text
 from grader.progress import JsonLines, row, watched, watcher
 from grader.results import Verdict
-from grader.submissions import Submission
+
+LISTED = 5  # files in one line
 
 
 class Run:
@@ -70,27 +71,52 @@ class Run:
 
 
 def _names(entries: Iterable[Entry]) -> str:
-    return ", ".join(f"{entry.student} ({entry.exercise.partition('_')[0]})" for entry in entries)
+    return ", ".join(f"{entry.student} ({_id(entry.exercise)})" for entry in entries)
 
 
 def dry_run_lines(
     found: Iterable[HandIn], exercises: Sequence[Exercise], course: Course, lang: str, as_json: bool
 ) -> Iterator[str]:
     """Who was recognised as whom, what there is of each, and what is missing. Nothing is run or written."""
-    for hand_in in found:
-        read = {exercise.id: hand_in.read(exercise, course) for exercise in exercises}
-        files = {id: each.path.as_posix() for id, each in read.items() if isinstance(each, Submission)}
-        wrong = {id: each for id, each in read.items() if not isinstance(each, Submission)}
-        missing = [id for id, each in wrong.items() if each.absent]
-        problems = {id: each.sentence(lang) for id, each in wrong.items() if not each.absent}
+    for found_row in describe(found, exercises, course):
         if as_json:
-            student = {"submission": hand_in.label, "folder": hand_in.folder, "layout": hand_in.layout}
-            more = {"source": hand_in.source, "ids": dict(hand_in.ids), "late": hand_in.late}
-            parts = {"files": files, "missing": missing, "problems": problems}
-            yield json.dumps({"event": "recognised", **student, **more, **parts}, ensure_ascii=False)
-            continue
-        yield text("batch.recognised", lang, student=hand_in.label, source=hand_in.source, layout=hand_in.layout)
-        yield from (f"    {id}  {file}" for id, file in files.items())
-        yield from (f"    {id}  {sentence}" for id, sentence in problems.items())
-        if missing:
-            yield "    " + text("batch.lacks", lang, names=", ".join(missing))
+            yield json.dumps(_recognised(found_row, lang), ensure_ascii=False)
+        else:
+            yield from _recognised_lines(found_row, lang)
+
+
+def _recognised(found: Row, lang: str) -> dict[str, object]:
+    hand_in = found.hand_in
+    student = {"submission": hand_in.label, "folder": hand_in.folder, "layout": hand_in.layout}
+    more = {"source": hand_in.source, "ids": dict(hand_in.ids), "late": hand_in.late}
+    parts = {"files": _by_id(found.files), "missing": [_id(slug) for slug in found.missing], "left": list(found.left)}
+    return {"event": "recognised", **student, **more, **parts, "problems": _by_id(_sentences(found, lang))}
+
+
+def _recognised_lines(found: Row, lang: str) -> Iterator[str]:
+    hand_in = found.hand_in
+    layout = text(f"intake.layout.{hand_in.layout}", lang)
+    yield text("batch.recognised", lang, student=hand_in.label, source=hand_in.source, layout=layout)
+    yield from (f"    {id}  {file}" for id, file in _by_id(found.files).items())
+    sentences = _by_id(_sentences(found, lang))
+    if hand_in.refusal is not None:
+        yield from (f"    {sentence}" for sentence in dict.fromkeys(sentences.values()))
+        return
+    yield from (f"    {id}  {sentence}" for id, sentence in sentences.items())
+    if found.missing:
+        yield "    " + text("batch.lacks", lang, names=", ".join(_id(slug) for slug in found.missing))
+    if found.left:
+        shown = ", ".join(found.left[:LISTED]) + (f", ... ({len(found.left)})" if len(found.left) > LISTED else "")
+        yield "    " + text("batch.left", lang, names=shown)
+
+
+def _sentences(found: Row, lang: str) -> dict[str, str]:
+    return {slug: each.sentence(lang) for slug, each in found.problems.items() if not each.absent}
+
+
+def _by_id(told: Mapping[str, str]) -> dict[str, str]:
+    return {_id(slug): each for slug, each in told.items()}
+
+
+def _id(slug: str) -> str:
+    return slug.partition("_")[0]

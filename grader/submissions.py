@@ -20,6 +20,7 @@ from pathlib import Path
 from unicodedata import east_asian_width
 
 from grader import messages, notebooks
+from grader.archives import unpacked_name
 from grader.exercises import Course, CourseError, Exercise, defined_names
 from grader.files import MOST_ENTRIES, Disk, Entry, Files, Kind, Refused, join, not_regular, readable
 from grader.results import Location, Verdict
@@ -29,6 +30,7 @@ NOTEBOOK_BYTES = 20_000_000  # with the pictures in it
 ALL_BYTES = 4_000_000  # a submission with its helper modules
 MOST_FILES = 100
 DEEPEST = 4  # folders below the main file's
+NOBODYS = re.compile(r"(test_.*|__\w+__|conftest|setup|properties)\.py")  # what comes with a course or a template
 
 
 NOTHING_FOUND = tuple(f"submission.{key}" for key in ("not_found", "not_found_meant", "empty_folder", "only_notebook"))
@@ -154,6 +156,7 @@ def locate(
         found = list(_walk(files, folder, DEEPEST, thorough=True))
         near = _nearest(exercise, found) or _meant(exercise, files, found, others)
         near = near or _meant(exercise, files, _walk(files, folder, DEEPEST, ".ipynb", thorough=True), others)
+        near = _in_its_folder(exercise, near) or near or _in_its_folder(exercise, found)
     if len(near) == 1:
         same = _name(near[0]) == exercise.module
         return near[0], [] if same else [_renamed(exercise, _name(near[0]))]
@@ -198,7 +201,16 @@ def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", thorough
 
     `thorough` goes into archives, and names links and pipes too: whoever reads one is told what it is.
     """
-    inside = (Kind.FOLDER, Kind.ARCHIVE) if thorough else (Kind.FOLDER,)
+    for path, kind in everything(files, folder, deepest, archives=thorough):
+        if path.endswith(suffix) and (thorough or kind is Kind.FILE):
+            yield path
+
+
+def everything(
+    files: Files, folder: str = "", deepest: int = DEEPEST, archives: bool = True
+) -> Iterator[tuple[str, Kind]]:
+    """What there is in a folder and `deepest` levels below it, the nearest first, that is none itself."""
+    inside = (Kind.FOLDER, Kind.ARCHIVE) if archives else (Kind.FOLDER,)
     level, looked_at = [folder], 0
     for depth in range(deepest + 1):
         below: list[str] = []
@@ -208,8 +220,8 @@ def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", thorough
             for entry in entries:
                 if entry.kind in inside:
                     below.append(join(place, entry.name))
-                elif entry.name.endswith(suffix) and (thorough or entry.kind is Kind.FILE):
-                    yield join(place, entry.name)
+                else:
+                    yield join(place, entry.name), entry.kind
             if looked_at > MOST_ENTRIES:
                 return
         level = below
@@ -228,6 +240,18 @@ def _nearest(exercise: Exercise, found: Iterable[str]) -> list[str]:
     """The files that have the right name and stand in the fewest folders."""
     exact = [path for path in found if _name(path) == exercise.module]
     return [path for path in exact if path.count("/") == exact[0].count("/")]
+
+
+def _in_its_folder(exercise: Exercise, paths: Iterable[str]) -> list[str]:
+    """The files below a folder that is called by the exercise, such as `ex05/solution.py`."""
+    number, rest = int(exercise.id[2:]), exercise.slug.split("_", 1)[1]
+    called = re.compile(rf"(?:ex|exercise)[ _-]?0*{number}(?!\d).*|{rest}", re.IGNORECASE)
+    return [
+        path
+        for path in paths
+        if any(called.fullmatch(unpacked_name(part)) for part in path.split("/")[:-1])
+        and not NOBODYS.fullmatch(_name(path))
+    ]
 
 
 def _meant(exercise: Exercise, files: Files, found: Iterable[str], others: Iterable[Exercise]) -> list[str]:

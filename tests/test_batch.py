@@ -320,6 +320,23 @@ def test_a_dry_run_says_who_is_who(graded_class, capfd):
     assert "未提交" in capfd.readouterr().out
 
 
+def test_a_dry_run_passes_over_nothing(tmp_path, capfd):
+    """Sections, a link in place of a student, a file that belongs to no exercise."""
+    folder = a_class(tmp_path / "in", **{f"section {at}/{name}": REFERENCE for at, name in ("1a", "1b", "2a", "2c")})
+    (folder / "section 2" / "d").symlink_to(tmp_path)
+    (folder / "section 1" / "b" / "homework.py").write_text("x = 1\n")
+    words = ("batch", folder, "--out", tmp_path / "out", "--course", TINY, "--dry-run", "--lang", "en")
+    assert grade(*words, "--json") == 0
+    told = {event["submission"]: event for event in map(json.loads, capfd.readouterr().out.splitlines())}
+    assert set(told) == {"a (section 1)", "a (section 2)", "b", "c", "d"}
+    assert "is a link" in told["d"]["problems"]["ex01"]
+    assert told["b"]["files"]["ex01"].endswith(f"section 1/b/{MAIN}")
+    assert grade(*words) == 0
+    said = capfd.readouterr().out
+    assert said.count("is a link") == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

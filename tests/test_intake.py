@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_course import write_course
 
-from grader import archives, intake, notebooks, repositories
+from grader import archives, intake, notebooks, places, repositories
 from grader.files import Refused, readable
 from grader.gradescope import Person, scalar, submitters
 from grader.messages import catalogue, text
@@ -667,8 +667,9 @@ def test_a_pipe_and_two_gigabytes_on_disk(found, read, here):
         file.truncate(2_000_000_000)
     os.mkfifo(here / "cy.zip")
     hand_ins = found()
-    assert set(hand_ins) == {"anna", "ben"}
+    assert set(hand_ins) == {"anna", "ben", "cy"}
     problem(read(hand_ins["anna"]), "submission.is_pipe", MODULE)
+    problem(read(hand_ins["cy"]), "submission.is_pipe", "cy.zip")
     problem(read(hand_ins["ben"]), "submission.too_large", "2,000,000,000")
 
 
@@ -687,6 +688,212 @@ def test_a_link_to_the_solutions_is_not_followed(found, read, here, tmp_path, fo
     (here / "mallory" / folder).symlink_to(tmp_path / "solutions")
     put(here, f"anna/{MODULE}")
     assert isinstance(read(found()["mallory"]), Problem)
+
+
+# ---- sections of a course, exercises above students
+
+
+@pytest.mark.parametrize("packed", ["", "all", "each", "students"])
+@pytest.mark.parametrize("names", [("section A", "section B"), ("CS101", "CS102"), ("计算机1班", "计算机2班")])
+def test_sections_are_no_students(found, read, here, names, packed):
+    """As folders, in one archive, as an archive each, and with an archive a student in them."""
+    anna = {"ex02.zip": zipped({MODULE: CODE})} if packed == "students" else {MODULE: CODE}
+    sections = {
+        names[0]: {f"anna/{name}": content for name, content in anna.items()}
+        | {f"ben/{MODULE}": CODE, f"cy/{MODULE}": CODE},
+        names[1]: {f"anna/{MODULE}": CODE, f"dan/w/{MODULE}": CODE, "eve_ex02.py": CODE},
+    }
+    for section, files in sections.items():
+        if packed == "each":
+            put(here, f"{section}.zip", zipped(files))
+        for name, content in files.items() if packed != "each" else ():
+            put(here, f"{section}/{name}", content)
+    path = here
+    if packed == "all":
+        path = put(
+            here.parent, "all.zip", zipped({f"{s}/{n}": c for s, files in sections.items() for n, c in files.items()})
+        )
+    hand_ins = found(path)
+    assert set(hand_ins) == {f"anna ({names[0]})", f"anna ({names[1]})", "ben", "cy", "dan", "eve"}
+    assert {each.ids["section"] for each in hand_ins.values()} == set(names)
+    assert all(submitted(read(each)).label == label for label, each in hand_ins.items())
+
+
+def test_a_section_of_two_is_told_by_its_name(found, here):
+    for name in ("Section 1/anna", "Section 1/ben", "Section 2/cy"):
+        put(here, f"{name}/{MODULE}")
+    assert set(found()) == {"anna", "ben", "cy"}
+
+
+def test_a_download_of_a_system_for_each_section(found, read, here):
+    put(here, f"Monday/Anna_1_assignsubmission_file_/{MODULE}")
+    put(here, "Tuesday.zip", zipped({f"hw2/Anna_7_assignsubmission_file_/{MODULE}": CODE}))
+    hand_ins = found()
+    assert {label: each.layout for label, each in hand_ins.items()} == {
+        "Anna (Monday)": "moodle", "Anna (Tuesday)": "moodle",
+    }  # fmt: skip
+    assert all(submitted(read(each)) for each in hand_ins.values())
+
+
+def test_what_stands_beside_sections_is_listed(found, here):
+    for name in ("section A/anna", "section A/ben", "section B/cy", "Late Dan"):
+        put(here, f"{name}/{MODULE}")
+    put(here, "eve_ex02.py")
+    assert set(found()) == {"anna", "ben", "cy", "Late Dan", "eve"}
+
+
+@pytest.mark.parametrize("drafts", [("v1", "v2"), (f"{SLUG}", "ex10_training", "ex01"), ("week 1", "week 2", "week 3")])
+def test_the_folders_of_a_student_are_no_students(found, here, drafts):
+    for student in ("anna", "ben", "cy"):
+        for number, draft in enumerate(drafts):
+            put(here, f"{student}/{draft}/{MODULE if number == 0 or 'v' in draft else OTHER}")
+    assert set(found()) == {"anna", "ben", "cy"}
+
+
+@pytest.mark.parametrize("folder", ["ex02", SLUG, "exercise 2", "ex02 (1)", "hw/EX2"])
+@pytest.mark.parametrize("content", [CODE, "def causal_mask(:"])
+def test_a_file_in_a_folder_called_by_the_exercise(found, course, here, folder, content):
+    """Whatever it is called; also where it is too broken to tell by what it defines."""
+    put(here, f"anna/{folder}/solution.py", content)
+    put(here, "anna/ex10/solution.py", OTHER_CODE)
+    put(here, "anna/ex01/test_it.py", "assert True\n")
+    put(here, "ben/x.txt", "x")
+    anna = found()["anna"]
+    first, second, third = (anna.read(course.find(word), course) for word in ("ex02", "ex10", "ex01"))
+    if content == CODE:
+        assert submitted(first).main == "solution.py"
+    else:
+        problem(first, "submission.syntax", "solution.py")
+    assert submitted(second).files == {"solution.py": OTHER_CODE}
+    problem(third, "submission.not_found")
+
+
+def test_the_folder_of_the_exercise_decides_between_two_files(found, read, here):
+    put(here, "anna/ex02/a.py")
+    put(here, "anna/old/b.py")
+    put(here, "ben/x.txt", "x")
+    assert submitted(read(found()["anna"])).path.name == "a.py"
+
+
+@pytest.mark.parametrize("packed", ["", "all", "each"])
+def test_exercises_above_students(found, course, here, packed):
+    files = {
+        "ex02/anna.py": CODE, "ex02/Ben.py": "def causal_mask(:", "ex02/cy_ex02.py": CODE, f"ex02/dan/{MODULE}": CODE,
+        "ex10_training/anna.py": OTHER_CODE, "ex10_training/dan.zip": zipped({"work/x.py": OTHER_CODE}),
+    }  # fmt: skip
+    path = here
+    if packed == "each":
+        for folder in ("ex02", "ex10_training"):
+            inside = {name.partition("/")[2]: each for name, each in files.items() if name.startswith(folder)}
+            put(here, f"{folder}.zip", zipped(inside))
+    for name, content in files.items() if not packed else ():
+        put(here, name, content)
+    if packed == "all":
+        path = put(here.parent, "all.zip", zipped(files))
+    hand_ins = found(path)
+    assert set(hand_ins) == {"anna", "Ben", "cy", "dan"}
+    ex02, ex10 = course.find("ex02"), course.find("ex10")
+    for label in ("anna", "dan"):
+        assert "causal_mask" in submitted(hand_ins[label].read(ex02, course)).files.popitem()[1]
+        assert "train_step" in submitted(hand_ins[label].read(ex10, course)).files.popitem()[1]
+    problem(hand_ins["Ben"].read(ex02, course), "submission.syntax", "Ben.py")
+    assert hand_ins["cy"].read(ex10, course).absent
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_download_for_each_exercise(found, course, here, packed):
+    """Canvas has the same number for a student everywhere, Moodle another one in each."""
+    for folder, module, code in (("ex02", MODULE, CODE), ("ex10", OTHER, OTHER_CODE)):
+        files = {f"anna_7_{len(folder + module)}_{module}": code, f"wei_8_9_{module}": code}
+        for name, content in files.items() if not packed else ():
+            put(here, f"{folder}/{name}", content)
+        if packed:
+            put(here, f"{folder}.zip", zipped(files))
+    hand_ins = found()
+    assert set(hand_ins) == {"anna", "wei"}
+    assert hand_ins["anna"].ids["canvas_user"] == "7"
+    assert all(submitted(each.read(course.find(w), course)) for each in hand_ins.values() for w in ("ex02", "ex10"))
+
+
+def test_two_of_one_name_below_an_exercise_stay_two(found, here):
+    for folder in ("ex02", "ex10"):
+        for number in (1, 2):
+            put(here, f"{folder}/Wei Li_{number}{len(folder)}_assignsubmission_file_/x.py", CODE)
+    assert len(found()) == 4
+
+
+def test_a_stub_beside_the_students_of_an_exercise(found, here):
+    for name in ("anna", "ben", "cy"):
+        put(here, f"ex02/{name}/{MODULE}")
+    put(here, f"ex02/{MODULE}", "def causal_mask(T): ...\n")
+    assert {"anna", "ben", "cy"} <= set(found())
+
+
+@pytest.mark.parametrize("folder", ["exercises/", ""])
+def test_a_students_own_exercises_are_one_hand_in(found, here, folder):
+    """With helper modules, drafts and what the course has put there."""
+    for slug, module in ((SLUG, MODULE), ("ex10_training", OTHER)):
+        put(here, f"{folder}{slug}/{module}")
+        put(here, f"{folder}{slug}/layers.py", "x = 1\n")
+        put(here, f"{folder}{slug}/old/{module}")
+        put(here, f"{folder}{slug}/properties.py", "x = 1\n")
+    assert set(found()) == {"class"}
+
+
+# ---- nothing vanishes in silence
+
+
+def test_links_in_place_of_students_are_refused_and_listed(found, read, here, tmp_path):
+    put(tmp_path, f"real/{MODULE}")
+    put(here, f"anna/{MODULE}")
+    (here / "ben").symlink_to(tmp_path / "real")
+    (here / "cy.py").symlink_to(tmp_path / "real" / MODULE)
+    (here / "dan.zip").symlink_to(tmp_path / "nowhere")
+    (here / "notes.txt").symlink_to(tmp_path / "real")
+    (here / "eve").mkdir()
+    (here / "eve" / "work").symlink_to(tmp_path / "real")
+    hand_ins = found()
+    assert set(hand_ins) == {"anna", "ben", "cy", "dan", "eve"}
+    problem(read(hand_ins["ben"]), "intake.folder_is_link", "class/ben")
+    problem(read(hand_ins["cy"]), "submission.is_link", "class/cy.py")
+    problem(read(hand_ins["dan"]), "submission.is_link", "class/dan.zip")
+    assert not problem(read(hand_ins["eve"]), "intake.folder_is_link", "class/eve/work").absent
+    submitted(read(hand_ins["anna"]))
+
+
+@pytest.mark.parametrize(
+    "beside", ["Anna_1_assignsubmission_file_/ex02.py", "anna_1_2_ex02.py", "submission_metadata.yml"]
+)
+def test_links_and_files_beside_recognised_students_are_listed(found, here, tmp_path, beside):
+    put(here, beside)
+    put(here, "Ben_ex02.py")
+    put(here, "cy.zip", zipped({MODULE: CODE}))
+    (here / "dan").symlink_to(tmp_path)
+    assert {"Ben", "cy", "dan"} <= set(found())
+
+
+@pytest.mark.parametrize("name", ["Ben_ex02.py.txt", "Ben - exercise 2.pdf", "Ben_causal_mask.DOCX", "Ben.py.txt"])
+def test_code_that_is_no_python_file_is_listed(found, read, here, name):
+    put(here, f"anna/{MODULE}")
+    put(here, name)
+    put(here, "roster.txt", "x")
+    hand_ins = found()
+    assert set(hand_ins) == {"anna", "Ben"}
+    problem(read(hand_ins["Ben"]), "intake.as_text", name)
+
+
+def test_files_that_count_for_nothing_are_listed(course, here):
+    put(here, f"anna/{MODULE}", f"import parts\n{CODE}")
+    put(here, "anna/parts.py", "x = 1\n")
+    put(here, f"anna/old/{MODULE}", "x = 1\n")
+    put(here, "ben/homework1.py", "x = 1\n")
+    put(here, "ben/work.zip", zipped({"hw/homework2.ipynb": notebook("x = 1"), "ex10.py.txt": "x"}))
+    put(here, "ben/README.md", "x")
+    put(here, "cy/ex02.py", "def (")
+    rows = {row.hand_in.label: row for row in intake.describe(intake.hand_ins(here, course), course.exercises, course)}
+    assert list(rows["ben"].left) == ["homework1.py", "work.zip/ex10.py.txt", "work.zip/hw/homework2.ipynb"]
+    assert list(rows["anna"].left) == []  # a helper in a folder below travels, too
+    assert (list(rows["cy"].left), rows["cy"].problems[SLUG].key) == ([], "submission.syntax")
 
 
 # ---- names
@@ -769,7 +976,7 @@ def test_folders_do_not_meet(found, here):
     ],
 )  # fmt: skip
 def test_whose_a_file_is(course, name, student):
-    assert intake.owner(name, course) == student
+    assert places.owner(name, course) == student
 
 
 # ---- for a dry run, and for other processes
@@ -778,7 +985,7 @@ def test_whose_a_file_is(course, name, student):
 def test_a_dry_run_says_who_is_who_and_what_is_missing(course, here):
     put(here, "Anna_1_assignsubmission_file_/ex02.py")
     put(here, f"Ben_2_assignsubmission_file_/{OTHER}", OTHER_CODE)
-    rows = {row.hand_in.label: row for row in intake.describe(intake.hand_ins(here, course), course)}
+    rows = {row.hand_in.label: row for row in intake.describe(intake.hand_ins(here, course), course.exercises, course)}
     anna, ben = rows["Anna"], rows["Ben"]
     assert anna.files[SLUG] == "class/Anna_1_assignsubmission_file_/ex02.py"
     assert "ex02.py" in anna.notes[SLUG][0].sentence("en")
