@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -112,7 +113,9 @@ class Bench:
     ) -> list[str]:
         """The names alone; raises what the worker ends with."""
         witness = self._witness(lambda: loaded(worker, source), known)
-        return names_of(witness, self._mistakes, self._asked, failed)
+        held = {p.name for p in self._asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
+        possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
+        return names_of(witness, possible, self._asked, failed)
 
     @functools.cached_property
     def _mistakes(self) -> Mapping[str, Witness]:
@@ -140,6 +143,11 @@ class Bench:
         return Source({main: self.named[name].apply(self.reference.files[main])}, main)
 
 
+def _holds(known: Testimonies, property: Property, index: int) -> bool:
+    testimony = known.get((property.name, index))
+    return testimony is not None and testimony.holds
+
+
 def properties_of(exercise: Exercise) -> list[Property]:
     """The properties in the order of the file.
 
@@ -148,6 +156,9 @@ def properties_of(exercise: Exercise) -> list[Property]:
     """
     module = exercise.properties()
     found = [value for value in vars(module).values() if isinstance(value, Property)]
+    record = exercise.cases()
+    for p in found:
+        p.deal(record.get(p.name, {}))
     path = exercise.folder / "properties.py"
     if sum(p.points for p in found) != POINTS:
         raise CourseError("course.points", file=path, points=sum(p.points for p in found))
@@ -158,3 +169,9 @@ def properties_of(exercise: Exercise) -> list[Property]:
                 raise CourseError("course.needs", file=path, property=p.name, needed=needed)
         earlier.add(p.name)
     return found
+
+
+def record_of(exercise: Exercise) -> str:
+    """What cases.json has to be: the cases on record, and fresh ones for the properties whose signature has changed."""
+    rows = (f"{json.dumps(p.name)}: {json.dumps(p.record())}" for p in properties_of(exercise))
+    return "{\n" + ",\n".join(rows) + "\n}\n"

@@ -3,25 +3,21 @@
 The signature of a property is its quantifier: `q: Float["B H T D"]` reads "for every float tensor q of shape
 [B, H, T, D]". Hypothesis chooses the sizes and the seed, a local `torch.Generator` fills the tensors. Equal letters
 are equal sizes, different letters get different ones, so that no axis can be taken for another.
+
+What was drawn is recorded in the exercise's cases.json: the cases are the same for everyone, whatever version of
+Hypothesis is installed, and Hypothesis is imported only when a property has changed or has failed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import hypothesis
-import hypothesis.strategies as st
 import torch
-from hypothesis.internal.conjecture import providers
-
-# Hypothesis mixes constants from the source of every local module into what it draws. The cases would depend on what
-# is imported, and on whether the grader is installed or lies in a checkout; and to look for them takes its time.
-providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined,unused-ignore]
 
 RANGES: dict[str, tuple[int, int]] = {
     "B": (3, 5),
@@ -37,14 +33,7 @@ RANGES: dict[str, tuple[int, int]] = {
 OTHER_RANGE = (2, 9)
 AVOIDED = {"D": {4}}  # a head width of 4 hides a constant scale of one half
 RELAXED = (1, 9)  # sizes a counterexample may shrink to: any size is fair once a failure is known
-SETTINGS = hypothesis.settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-    print_blob=False,
-    report_multiple_bugs=False,
-)
+SEEDS = range(2**16 + 1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,8 +56,8 @@ class Variable:
     shape: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()  # further expressions it needs, such as the vocabulary of ids
 
-    def plain(self, sizes: Mapping[str, int]) -> st.SearchStrategy[Any] | None:
-        """The strategy of a variable that is a plain value, None for one that is filled from the seed."""
+    def options_for(self, sizes: Mapping[str, int]) -> Sequence[Any] | None:
+        """What a plain value may be, None for a variable that is filled from the seed."""
         return None
 
     def fill(self, sizes: Mapping[str, int], generator: torch.Generator) -> Any:
@@ -113,8 +102,8 @@ class IndexVariable(Variable):
 
     extra: tuple[str, ...]
 
-    def plain(self, sizes: Mapping[str, int]) -> st.SearchStrategy[Any]:
-        return st.integers(0, max(0, value_of(self.extra[0], sizes) - 1))
+    def options_for(self, sizes: Mapping[str, int]) -> range:
+        return range(max(1, value_of(self.extra[0], sizes)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,16 +122,16 @@ class ChoiceVariable(Variable):
 
     options: tuple[Any, ...]
 
-    def plain(self, sizes: Mapping[str, int]) -> st.SearchStrategy[Any]:
-        return st.sampled_from(self.options)
+    def options_for(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        return self.options
 
 
 @dataclasses.dataclass(frozen=True)
 class SeedVariable(Variable):
     """A number to seed generators of the property's own."""
 
-    def plain(self, sizes: Mapping[str, int]) -> st.SearchStrategy[Any]:
-        return st.integers(0, 2**16)
+    def options_for(self, sizes: Mapping[str, int]) -> range:
+        return SEEDS
 
 
 class _Quantified:
@@ -205,91 +194,48 @@ class Quantifier:
         variable = self.variables.get(name)
         return list(variable.shape) if variable is not None and variable.shape else None
 
-    def draw(self, count: int) -> list[Case]:
-        """The cases everyone is judged on: the simplest first, every choice and both ends of an index among them."""
-        longest = max((len(v.options) for v in self.variables.values() if isinstance(v, ChoiceVariable)), default=0)
-        cases: list[Case] = []
+    def sizes_of(self, letter: str, taken: Mapping[str, int]) -> list[int]:
+        """The sizes that a letter may have beside those that others have already."""
+        low, high = self._ranges.get(letter, RANGES.get(letter, OTHER_RANGE))
+        avoided = AVOIDED.get(letter, set()) | set(taken.values())
+        return [size for size in range(low, high + 1) if size not in avoided] or [low]
 
-        @hypothesis.settings(SETTINGS, max_examples=max(count, longest), phases=[hypothesis.Phase.generate])
-        @hypothesis.given(self.strategy())
-        def collect(case: Case) -> None:
-            cases.append(case)
+    def relaxed_sizes_of(self, letter: str) -> list[int]:
+        """The sizes that a letter may have in a counterexample."""
+        low, high = self._ranges.get(letter, RELAXED)
+        return list(range(low, high + 1))
 
-        collect()
-        return [self._covering(index, case) for index, case in enumerate(cases)]
-
-    def _covering(self, index: int, case: Case) -> Case:
-        plain = dict(case.plain)
-        turn = index
-        for name, variable in self.variables.items():
-            if isinstance(variable, ChoiceVariable):
-                plain[name] = variable.options[turn % len(variable.options)]
-                turn += index // len(variable.options)  # two choices of the same length must not go in step
-            elif isinstance(variable, IndexVariable) and index < 2:
-                plain[name] = 0 if index == 0 else max(0, value_of(variable.extra[0], case.sizes) - 1)
-        return dataclasses.replace(case, plain=plain)
-
-    def strategy(self, relaxed: bool = False) -> st.SearchStrategy[Case]:
-        """Every case, or with `relaxed` also those with sizes of 1, which read better once a failure is known."""
-
-        @st.composite
-        def cases(draw: st.DrawFn) -> Case:
-            sizes: dict[str, int] = {}
-            for letter in self.letters:
-                sizes[letter] = draw(st.sampled_from(self._free(letter, sizes, relaxed)))
-            if not relaxed:
-                hypothesis.assume(self._all_differ(sizes))
-            plain = {}
-            for name, variable in self.variables.items():
-                strategy = variable.plain(sizes)
-                if strategy is not None:
-                    plain[name] = draw(strategy)
-            return Case(sizes, draw(st.integers(0, 2**16)), plain)
-
-        return cases()
-
-    def _free(self, letter: str, sizes: Mapping[str, int], relaxed: bool) -> list[int]:
-        low, high = self._ranges.get(letter, RELAXED if relaxed else RANGES.get(letter, OTHER_RANGE))
-        if relaxed:
-            return list(range(low, high + 1))
-        taken = AVOIDED.get(letter, set()) | set(sizes.values())
-        return [size for size in range(low, high + 1) if size not in taken] or [low]
-
-    def _all_differ(self, sizes: Mapping[str, int]) -> bool:
+    def all_differ(self, sizes: Mapping[str, int]) -> bool:
+        """Whether no axis can be taken for another."""
         values = [value_of(axis, sizes) for axis in self._axes]
         return len(set(values)) == len(values)
 
+    # ---- the record
 
-def smallest_failure(
-    quantifier: Quantifier, fails: Callable[[Case], bool], known: Case, relaxed: bool, budget: int
-) -> Case:
-    """The smallest failing case that Hypothesis finds and shrinks, `known` if there is none smaller.
+    def mark(self, count: int) -> str:
+        """What `count` cases follow from, so that a record of cases drawn from something else is noticed."""
+        letters = {letter: self.sizes_of(letter, {}) for letter in self.letters}
+        return hashlib.blake2b(repr((self.variables, letters, count)).encode(), digest_size=8).hexdigest()
 
-    `fails` is asked at most `budget` times. A submission that answers differently each time cannot confuse the
-    search: every failure seen is kept here, whatever Hypothesis makes of it.
-    """
-    found = [known]
-    if not quantifier.letters:  # nothing in it has a size
-        return known
-    left = iter(range(budget))
+    def written(self, case: Case) -> list[Any]:
+        """A case as plain data: sizes, seed, and which of its options each plain value is."""
+        places = [_place(value, self._options(name, case)) for name, value in case.plain.items()]
+        return [list(case.sizes.values()), case.seed, places]
 
-    @hypothesis.settings(SETTINGS, max_examples=budget, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink])
-    @hypothesis.given(quantifier.strategy(relaxed))
-    def search(case: Case) -> None:
-        if next(left, None) is None:
-            raise _Spent
-        if fails(case):
-            found.append(case)
-            raise _Found
+    def read(self, written: list[Any]) -> Case:
+        """The case that `written` made this of."""
+        sizes, seed, places = written
+        case = Case(dict(zip(self.letters, sizes, strict=True)), seed, {})
+        names = [name for name, variable in self.variables.items() if variable.options_for(case.sizes) is not None]
+        plain = {name: self._options(name, case)[at] for name, at in zip(names, places, strict=True)}
+        return dataclasses.replace(case, plain=plain)
 
-    with contextlib.suppress(_Found, _Spent, hypothesis.errors.HypothesisException, BaseExceptionGroup):
-        search()
-    return min(found, key=lambda case: case.weight)
+    def _options(self, name: str, case: Case) -> Sequence[Any]:
+        return self.variables[name].options_for(case.sizes) or ()
 
 
-class _Found(Exception):
-    """A failing case, which Hypothesis goes on to shrink."""
-
-
-class _Spent(BaseException):
-    """The budget is used up. No `Exception`, which Hypothesis would take for one more failure."""
+def _place(value: Any, options: Sequence[Any]) -> int:
+    """Where it stands; 1, 1.0 and True are three options."""
+    if isinstance(options, range):
+        return options.index(value)
+    return next(at for at, option in enumerate(options) if option is value)

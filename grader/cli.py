@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -712,18 +712,32 @@ def author() -> None: ...
 @lang_option
 @course_option
 def stubs(check: bool, course_folder: str | None) -> int:
+    exercises = [exercise for exercise in _course(course_folder).exercises if exercise.solution]
+    return _made({e.folder / e.module: e.stub_from_reference() for e in exercises}, check)
+
+
+@author.command("cases")
+@click.option("--check", is_flag=True)
+@lang_option
+@course_option
+def cases(check: bool, course_folder: str | None) -> int:
+    from grader.bench import record_of
+
+    return _made({e.record: record_of(e) for e in _course(course_folder).exercises}, check)
+
+
+def _made(files: Mapping[Path, str], check: bool) -> int:
+    """Write the files that are made from others; with `check` only say which of them are not what they should be."""
     from grader.workspace import write
 
     changed = 0
-    for exercise in _course(course_folder).exercises:
-        path = exercise.folder / exercise.module
-        made = exercise.stub_from_reference() if exercise.solution else None
-        if made is not None and (not path.is_file() or exercise.stub != made):
+    for path, made in files.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != made:
             changed += 1
-            click.echo(text("cli.stubs.differs" if check else "cli.stubs.written", _lang(), file=path))
+            click.echo(text("cli.made.differs" if check else "cli.made.written", _lang(), file=path))
             if not check:
                 write(path, made)
-    click.echo(text("cli.stubs.end", _lang(), changed=changed))
+    click.echo(text("cli.made.end", _lang(), changed=changed))
     return NOT_ALL if check and changed else ALL_PASSED
 
 

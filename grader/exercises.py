@@ -10,6 +10,7 @@ import ast
 import difflib
 import functools
 import importlib.util
+import json
 import os
 import re
 import sys
@@ -242,6 +243,21 @@ class Exercise:
     def properties(self) -> ModuleType:
         """properties.py as a module, loaded anew."""
         return load_module(self.folder / "properties.py", f"course.{self.slug}.properties")
+
+    @property
+    def record(self) -> Path:
+        """Where the cases of the properties are on record."""
+        return self.folder / "cases.json"
+
+    def cases(self) -> dict[str, Any]:
+        """cases.json: property -> its recorded cases; nothing where there is no record yet."""
+        try:
+            found = json.loads(self.record.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise CourseError("course.does_not_load", file=self.record, error=error) from error
+        return dict(found)
 
     def mistakes(self) -> list[Mistake]:
         """The named mistakes; none in a student edition."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from grader.cases import Case, smallest_failure
+from grader.cases import Case
 from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property
@@ -363,6 +363,8 @@ class Judge:
                 return False
             found[case] = self._settled(property, smaller)
             return found[case].settled
+
+        from grader.drawing import smallest_failure  # imports Hypothesis, which takes its time
 
         known = self._transcripts.smallest(way) if self._transcripts is not None else None
         if known is not None and fails(known):

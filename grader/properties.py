@@ -83,13 +83,24 @@ class Property:
     bare: tuple[str, ...]
     quantifier: Quantifier
     case_count: int
-    _drawn: list[Case] = dataclasses.field(default_factory=list, compare=False)
+    _cases: list[Case] = dataclasses.field(default_factory=list, compare=False)
 
     def cases(self) -> list[Case]:
-        """The cases everyone is judged on, drawn once in this process."""
-        if not self._drawn:
-            self._drawn.extend(self.quantifier.draw(self.case_count))
-        return self._drawn
+        """The cases everyone is judged on, as they are on record; drawn here where there is no record of them."""
+        if not self._cases:
+            from grader.drawing import draw  # imports Hypothesis, which takes its time
+
+            self._cases.extend(draw(self.quantifier, self.case_count))
+        return self._cases
+
+    def deal(self, record: Mapping[str, Any]) -> None:
+        """Take the cases from what `record` made of them, unless the signature has changed since."""
+        if record.get("of") == self.quantifier.mark(self.case_count):
+            self._cases[:] = map(self.quantifier.read, record["cases"])
+
+    def record(self) -> dict[str, Any]:
+        """The cases as plain data, for cases.json."""
+        return {"of": self.quantifier.mark(self.case_count), "cases": list(map(self.quantifier.written, self.cases()))}
 
     @property
     def subjects(self) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Near-identical submissions of one exercise: winnowing over normalised tokens, without what the stub gives.
 
+The slow part, reading a submission, is done once and kept (`sketch`); a class is compared by its sketches, at once.
+
 After S. Schleimer, D. Wilkerson, A. Aiken, "Winnowing: local algorithms for document fingerprinting", SIGMOD 2003.
 Comments, docstrings, layout, the order of definitions and the names that an author chooses make no difference. What
 many differently written submissions share is an idiom and does not count. A group is a reason to look, nothing more.
@@ -8,15 +10,18 @@ many differently written submissions share is an idiom and does not count. A gro
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import keyword
-import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
 
 Author = TypeVar("Author")
 
@@ -27,7 +32,11 @@ ENOUGH = 12  # telling fingerprints that both must have: less code than that loo
 USUAL, USUAL_MIN, USUAL_MAX = 0.05, 10, 100  # shared by more of the different programs than that: an idiom
 SOURCE_MAX = 200_000  # characters that are looked at
 
-BORDER = "\n"  # between the tokens of two definitions
+BORDER, LINE = "\n", "\r"  # in a sketch: before a definition; before a line, of which two characters follow
+CODES = 0xD000  # different characters that stand for tokens
+AFTER = BORDER.encode("utf-16-le") * (TOKENS + WINDOW)  # behind the last program, so that every place begins a stretch
+NONE = 1 << 40  # in place of a hash where there is none
+TOGETHER = 4000  # programs whose pairs are counted at once, so that memory stays bounded
 
 _LITERALS = re.compile(  # every branch takes all it can, so that the time is linear whatever the text
     r'''"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?'''
@@ -36,6 +45,7 @@ _LITERALS = re.compile(  # every branch takes all it can, so that the time is li
     re.DOTALL,
 )
 _TOKEN = re.compile(r"(?:(\bself\s*\.)|(\.))?\s*([^\W\d]\w*)|(\d[\w.]*|[^\w\s])")
+_TOKENS = re.compile(r"(?:\bself\s*\.|\.)?\s*[^\W\d]\w*|\d[\w.]*|[^\w\s]")  # the same, found faster
 _DEFINITION = re.compile(r"(?:async\s+)?def\b|class\b|@")
 _KEPT = frozenset(keyword.kwlist) | {name for name in dir(builtins) if name.islower()}
 
@@ -52,15 +62,14 @@ class Group(Generic[Author]):
         return min(self.shares)
 
 
-def groups(sources: Mapping[Author, str], stub: str) -> list[Group[Author]]:
-    """The groups among `sources` (author -> source), the largest first. Nobody is in two of them.
+def groups(sketches: Mapping[Author, bytes], stub: str) -> list[Group[Author]]:
+    """The groups among `sketches` (author -> sketch), the largest first. Nobody is in two of them.
 
     Everyone in a group shares at least ALIKE with its first author, so that no chain of small steps makes one.
     """
-    reader = Reader(stub)
     alike: dict[frozenset[int], list[Author]] = defaultdict(list)
-    for author, source in sources.items():
-        alike[reader.fingerprints(source)].append(author)
+    for author, prints in zip(sketches, fingerprints(list(sketches.values()), stub), strict=True):
+        alike[prints].append(author)
     programs = list(alike)
     telling = _telling(programs)
     shares = _shares(telling)
@@ -82,29 +91,38 @@ def _telling(programs: list[frozenset[int]]) -> list[frozenset[int]]:
     return [program - usual for program in programs]
 
 
-def _shares(telling: list[frozenset[int]]) -> dict[int, dict[int, float]]:
-    """Who is near-identical to whom, and how much is shared.
-
-    Two programs that share ALIKE of the smaller one's fingerprints share one of its rarest; so only those who hold
-    such a one are compared, and nobody is missed.
-    """
-    holders: dict[int, list[int]] = defaultdict(list)
-    for at, program in enumerate(telling):
-        if len(program) >= ENOUGH:
-            for fingerprint in program:
-                holders[fingerprint].append(at)
-    rarity = {fingerprint: len(held) << 32 | fingerprint for fingerprint, held in holders.items()}
+def _shares(telling: Sequence[frozenset[int]]) -> dict[int, dict[int, float]]:
+    """Who is near-identical to whom, and how much is shared: counted for all pairs that share anything."""
+    sizes = torch.tensor([len(program) for program in telling] or [0])
+    large = [at for at in range(len(telling)) if len(telling[at]) >= ENOUGH]
+    prints = torch.tensor(list(itertools.chain.from_iterable(telling[at] for at in large)), dtype=torch.int64)
+    holders = torch.tensor(large, dtype=torch.int64).repeat_interleave(sizes[large])
+    order = prints.argsort(stable=True)
     shares: dict[int, dict[int, float]] = defaultdict(dict)
-    for one, program in enumerate(telling):
-        if len(program) < ENOUGH:
-            continue
-        rarest = sorted(program, key=rarity.__getitem__)[: len(program) - math.ceil(ALIKE * len(program)) + 1]
-        for other in {at for fingerprint in rarest for at in holders[fingerprint]} - {one}:
-            if len(telling[other]) >= len(program):
-                share = len(program & telling[other]) / len(program)
-                if share >= ALIKE:
-                    shares[one][other] = shares[other][one] = share
+    for start in range(0, len(telling), TOGETHER):
+        one, other, count = _shared(prints[order], holders[order], range(start, start + TOGETHER))
+        share = count / torch.minimum(sizes[one], sizes[other]).double()
+        near = share >= ALIKE
+        for a, b, value in zip(one[near].tolist(), other[near].tolist(), share[near].tolist(), strict=True):
+            shares[a][b] = shares[b][a] = value
     return shares
+
+
+def _shared(prints: Tensor, holders: Tensor, first: range) -> tuple[Tensor, Tensor, Tensor]:
+    """Pairs of programs (the smaller number, which is in `first`, and the larger) and how many fingerprints they share.
+
+    Equal fingerprints stand side by side, by program; so those who share one are 1, 2, 3, ... places apart.
+    """
+    at = ((holders >= first.start) & (holders < first.stop)).nonzero()[:, 0]
+    pairs = []
+    for apart in range(1, len(prints)):
+        at = at[at + apart < len(prints)]
+        at = at[prints[at] == prints[at + apart]]
+        pairs.append(holders[at] << 32 | holders[at + apart])
+        if not len(at):
+            break
+    found, count = torch.cat([*pairs, holders[:0]]).unique(return_counts=True)  # type: ignore[no-untyped-call]
+    return found >> 32, found & (1 << 32) - 1, count
 
 
 def _around_centres(telling: list[frozenset[int]], shares: dict[int, dict[int, float]]) -> Iterator[dict[int, float]]:
@@ -119,41 +137,33 @@ def _around_centres(telling: list[frozenset[int]], shares: dict[int, dict[int, f
         yield members
 
 
-class Reader:
-    """Turns source into fingerprints. What one line of code becomes is worked out once for the whole class."""
-
-    def __init__(self, stub: str) -> None:
-        self._lines = _Lines(frozenset(map(_plain, _without_literals(stub).split("\n"))))
-
-    def fingerprints(self, source: str) -> frozenset[int]:
-        """Of every definition for itself, so that their order makes no difference."""
-        lines = _without_literals(source[:SOURCE_MAX]).split("\n")
-        definitions = "".join(map(self._lines.__getitem__, lines)).split(BORDER)
-        return frozenset(itertools.chain.from_iterable(map(winnowed, definitions)))
+# ---- reading one submission
 
 
-class _Lines(dict[str, str]):
-    """A line -> its tokens, one character each; BORDER before a definition; nothing for what the stub gives."""
-
-    def __init__(self, given: frozenset[str]) -> None:
-        self._given = given
-        self._codes = _Codes()
-
-    def __missing__(self, line: str) -> str:
+def sketch(source: str) -> bytes:
+    """What is compared of a program, in UTF-16: its lines, each with its mark, in one character a token."""
+    parts: list[str] = []
+    for line in _without_literals(source[:SOURCE_MAX]).split("\n"):
         plain = _plain(line)
-        border = BORDER if _DEFINITION.match(plain) else ""
-        tokens = "" if plain in self._given else "".join(map(self._codes.__getitem__, _TOKEN.findall(plain)))
-        self[line] = border + tokens
-        return border + tokens
+        if plain:
+            border = BORDER if _DEFINITION.match(plain) else ""
+            parts += [LINE, _mark(plain), border, *map(_code, _TOKENS.findall(plain))]
+    return "".join(parts).encode("utf-16-le")
 
 
-class _Codes(dict[tuple[str, str, str, str], str]):
-    """A token, as `_TOKEN` finds it -> one character; the same on every machine and in every run."""
+def _mark(plain: str) -> str:
+    """Two characters that tell a line from others, so that a stub's lines can be taken out of a sketch."""
+    found = zlib.crc32(plain.encode("utf-8", "backslashreplace"))
+    return chr(0x100 + (found >> 16) % CODES) + chr(0x100 + (found & 0xFFFF) % CODES)
 
-    def __missing__(self, found: tuple[str, str, str, str]) -> str:
-        token = normalised(*found).encode("utf-8", "replace")
-        self[found] = chr(0x100 + zlib.crc32(token) % 0xD000)  # below the surrogates: two bytes in UTF-16
-        return self[found]
+
+@functools.lru_cache(maxsize=1 << 16)
+def _code(written: str) -> str:
+    """A token, as it is written -> one character; the same on every machine and in every run."""
+    parts = _TOKEN.fullmatch(written)
+    token = normalised(*parts.groups("")) if parts else written
+    code = zlib.crc32(token.encode("utf-8", "replace")) % CODES
+    return chr(0x100 + code)  # below the surrogates: two bytes in UTF-16
 
 
 def _without_literals(source: str) -> str:
@@ -176,10 +186,100 @@ def normalised(of_self: str, dot: str, name: str, other: str) -> str:
     return f".{name}" if dot else name if name in _KEPT else "v"
 
 
-def winnowed(tokens: str) -> set[int]:
-    """Of the hashes of all stretches of TOKENS tokens, the smallest of every WINDOW neighbours."""
-    encoded = tokens.encode("utf-16-le")
-    hashes = [zlib.crc32(encoded[at : at + 2 * TOKENS]) for at in range(0, len(encoded) - 2 * TOKENS + 2, 2)]
-    if len(hashes) < WINDOW:
-        return {min(hashes)} if hashes else set()
-    return set(map(min, *(hashes[start:] for start in range(WINDOW))))
+# ---- winnowing, of all programs at once
+
+
+def fingerprints(sketches: Sequence[bytes], stub: str) -> list[frozenset[int]]:
+    """Those of each program: of every definition for itself, so that their order makes no difference."""
+    codes = _codes(BORDER.encode("utf-16-le").join([*sketches, AFTER]))
+    owner = _owners(sketches)
+    rest = ~_given(codes, _marks(_codes(sketch(stub))))
+    found = _winnowed(codes[rest], owner[rest])
+    ends = torch.searchsorted(found, torch.arange(1, len(sketches) + 1) << 32).tolist()
+    prints = (found & (1 << 32) - 1).tolist()
+    return [frozenset(prints[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _codes(text: bytes) -> Tensor:
+    read = torch.frombuffer(bytearray(text), dtype=torch.int16) if text else torch.empty(0, dtype=torch.int16)
+    return read.long() & 0xFFFF
+
+
+def _owners(sketches: Sequence[bytes]) -> Tensor:
+    """The number of the program that each place belongs to; the borders behind the last one belong to nobody."""
+    lengths = torch.tensor([len(each) // 2 + 1 for each in sketches] + [len(AFTER) // 2])
+    return torch.arange(len(sketches) + 1).repeat_interleave(lengths)
+
+
+def _marks(codes: Tensor) -> Tensor:
+    """The marks of all lines, in their order."""
+    lines = (codes == ord(LINE)).nonzero()[:, 0]
+    return codes[lines + 1] << 16 | codes[lines + 2]
+
+
+def _given(codes: Tensor, marks: Tensor) -> Tensor:
+    """Which places say where lines begin, or are of a line that has one of the marks; borders stay."""
+    begins = codes == ord(LINE)
+    given = torch.cat([torch.zeros(1, dtype=torch.bool), torch.isin(_marks(codes), marks)])
+    about = begins.clone()
+    about[1:] |= begins[:-1]
+    about[2:] |= begins[:-2]
+    return about | (given[begins.cumsum(0)] & (codes != ord(BORDER)))
+
+
+def _winnowed(codes: Tensor, owner: Tensor) -> Tensor:
+    """Owner and, of the hashes of all stretches of TOKENS codes, the smallest of every WINDOW neighbours; sorted.
+
+    No stretch reaches beyond a BORDER; a definition that has fewer hashes than WINDOW gives the smallest of them.
+    """
+    border = codes == ord(BORDER)
+    hashes = torch.where(_any(border, TOKENS), NONE, _hashes(codes))
+    run = [hashes[at : len(hashes) - WINDOW + 1 + at] for at in range(WINDOW)]
+    largest, smallest = functools.reduce(torch.maximum, run), functools.reduce(torch.minimum, run)
+    kept = torch.where(largest == NONE, NONE, smallest)
+    definition = border.cumsum(0)[: len(hashes)]
+    pairs = [_pairs(owner[: len(kept)], kept), _pairs(*_of_short_ones(owner[: len(hashes)], definition, hashes))]
+    return torch.cat(pairs).unique_consecutive().unique()  # type: ignore[no-untyped-call, no-any-return]
+
+
+def _of_short_ones(owner: Tensor, definition: Tensor, hashes: Tensor) -> tuple[Tensor, Tensor]:
+    """Owner and smallest hash of each definition; NONE for those that fill a window."""
+    count = int(definition[-1]) + 1
+    smallest = torch.full((count,), NONE).scatter_reduce(0, definition, hashes, "amin")
+    whose = torch.zeros(count, dtype=torch.int64).scatter_reduce(0, definition, owner, "amax")
+    size = definition[hashes != NONE].bincount(minlength=count)
+    return whose, torch.where(size < WINDOW, smallest, NONE)
+
+
+def _pairs(owner: Tensor, hashes: Tensor) -> Tensor:
+    real = hashes != NONE
+    return owner[real] << 32 | hashes[real]
+
+
+def _any(marks: Tensor, length: int) -> Tensor:
+    """Whether there is a mark in the stretch that begins at a place."""
+    counts = torch.cat([torch.zeros(1, dtype=torch.int64), marks.cumsum(0)])
+    return counts[length:] > counts[:-length]
+
+
+def _hashes(codes: Tensor) -> Tensor:
+    """CRC-32 of every stretch of TOKENS codes: what each code at its place contributes, put together by XOR."""
+    places = len(codes) - TOKENS + 1
+    hashes = torch.full((places,), zlib.crc32(bytes(2 * TOKENS)))
+    for at, table in enumerate(_contributions()):
+        hashes ^= table[codes[at : at + places]]
+    return hashes
+
+
+@functools.cache
+def _contributions() -> list[Tensor]:
+    """For each place in a stretch, code -> what it changes in the CRC-32 of zeros. CRC-32 is linear in the bits."""
+    tables = []
+    for at in range(TOKENS):
+        table = torch.zeros(1, dtype=torch.int64)
+        for bit in range(16):
+            stretch = bytearray(2 * TOKENS)
+            stretch[2 * at + bit // 8] = 1 << bit % 8
+            table = torch.cat([table, table ^ (zlib.crc32(stretch) ^ zlib.crc32(bytes(2 * TOKENS)))])
+        tables.append(table)
+    return tables

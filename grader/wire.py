@@ -134,7 +134,7 @@ class Spoil(msgspec.Struct, frozen=True):
     at: float = 0.0
 
 
-class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=True, kw_only=True):
+class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Call a top-level name, a kept object, or a method of a kept object.
 
     With `earlier`, the tensors among its arguments hold those numbers first, in a call that is made before this one.
@@ -197,7 +197,7 @@ class Loaded(msgspec.Struct, tag_field="tag", tag="loaded", forbid_unknown_field
     names: list[str]
 
 
-class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_fields=True):
+class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_fields=True, omit_defaults=True):
     value: Any = None
     inputs: list[Any] | None = None  # the tensor arguments after the call
     gradients: Gradients | None = None
@@ -266,8 +266,12 @@ def _packed(value: Any, chunks: list[bytes], depth: int) -> Any:
     if kind is torch.dtype:
         return msgspec.msgpack.Ext(_DTYPE, DTYPE_NAMES[value].encode())
     if isinstance(value, msgspec.Struct):
-        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
-        return kind(**{name: _packed(field, chunks, depth + 1) for name, field in fields})
+        packed = {}
+        for name in value.__struct_fields__:
+            field = getattr(value, name)
+            if field is not None:  # wherever a field may be None, that is its default
+                packed[name] = _packed(field, chunks, depth + 1)
+        return kind(**packed)
     raise TypeError(f"the wire does not carry {kind.__qualname__}")
 
 
@@ -363,10 +367,9 @@ class _Reader:
         return tensor.requires_grad_(head.requires_grad) if head.requires_grad and not self.hostile else tensor
 
     def _check_sizes(self, head: _TensorHead, dtype: torch.dtype) -> None:
-        sizes = (*head.shape, *(head.stride or ()), head.nbytes)
-        if any(type(size) is not int or size < 0 for size in sizes) or len(head.shape) > RANK_MAX:
+        if min((head.nbytes, *head.shape, *(head.stride or ()))) < 0 or len(head.shape) > RANK_MAX:
             raise MalformedFrame("sizes that no tensor has")
-        if math.prod(max(size, 1) for size in head.shape) > ELEMENTS_MAX:
+        if math.prod(filter(None, head.shape)) > ELEMENTS_MAX:
             raise MalformedFrame("a tensor of too many elements")
         if head.stride is None:
             stored = math.prod(head.shape)
@@ -415,5 +418,6 @@ def _from_bytes(chunk: memoryview, dtype: torch.dtype) -> torch.Tensor:
     """A flat tensor of its own memory. A bool that is neither 0 nor 1 becomes True."""
     if not chunk:
         return torch.empty(0, dtype=dtype)
-    raw = torch.frombuffer(bytearray(chunk), dtype=torch.uint8)
-    return raw != 0 if dtype is torch.bool else raw.view(dtype)
+    if dtype is torch.bool:
+        return torch.frombuffer(bytearray(chunk), dtype=torch.uint8) != 0
+    return torch.frombuffer(bytearray(chunk), dtype=dtype)

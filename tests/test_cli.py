@@ -20,6 +20,7 @@ from grader.results import PropertyResult, Report, Verdict
 from grader.submissions import Problem
 
 SLUG = "ex02_causal_mask"
+TINY = Path(__file__).parent / "courses/tiny"
 RIGHT = REFERENCES[SLUG].replace("    # BEGIN SOLUTION\n", "").replace("    # END SOLUTION\n", "")
 
 
@@ -448,11 +449,30 @@ def test_stubs_are_made_from_references(grade, course, tmp_path, monkeypatch):
     assert grade("author", "stubs", "--check")[0] == 0
 
 
+def test_cases_are_drawn_for_what_has_changed_alone(grade, tmp_path, monkeypatch):
+    shutil.copytree(TINY, tmp_path / "copy")
+    monkeypatch.setenv("GRADE_COURSE", str(tmp_path / "copy"))
+    record = tmp_path / "copy/exercises/ex01_scores/cases.json"
+    assert grade("author", "cases", "--check")[0] == 1
+    assert not record.exists()
+    assert grade("author", "cases")[0] == 0
+    drawn = json.loads(record.read_bytes())
+    kept, changed = list(drawn)[:2]
+    drawn[kept]["cases"][0][1] = 12345
+    drawn[changed] = {"of": "another signature", "cases": []}
+    record.write_text(json.dumps(drawn), encoding="utf-8")
+    assert grade("author", "cases")[0] == 0
+    again = json.loads(record.read_bytes())
+    assert again[kept]["cases"][0][1] == 12345
+    assert again[changed]["cases"]
+    assert grade("author", "cases", "--check")[0] == 0
+
+
 # ---- help and usage
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("command", ["", "one", *sorted(set(cli.cli.commands) - {"one"}), "author stubs"])
+@pytest.mark.parametrize("command", ["", "one", *sorted(set(cli.cli.commands) - {"one"}), "author stubs", "author cases"])
 def test_every_command_has_help_in_both_languages(grade, lang, command):
     code, out, err = grade(*command.split(), "--help", "--lang", lang)
     assert (code, err) == (0, "")
@@ -503,9 +523,6 @@ def test_help_is_quick_and_imports_nothing_heavy():
 
 
 # ---- the whole program, in its own process
-
-
-TINY = Path(__file__).parent / "courses/tiny"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from grader.bench import properties_of
+from grader.bench import properties_of, record_of
 from grader.exercises import Course
 from grader.selftest import selftest
 
@@ -30,6 +30,11 @@ def test_it_has_what_every_exercise_has(exercise):
 @each_exercise
 def test_points_add_to_100(exercise):
     assert sum(one.points for one in properties_of(exercise)) == 100
+
+
+@each_exercise
+def test_its_cases_are_on_record(exercise):
+    assert exercise.record.read_text(encoding="utf-8") == record_of(exercise), "run `grade author cases`"
 
 
 @each_exercise

@@ -28,12 +28,12 @@ def test_a_message_says_the_same_in_both_languages(key: str) -> None:
 
 
 def literal_keys() -> Iterator[tuple[str, str]]:
-    """(file, key) of every call of `text("a literal key", ...)` in the grader."""
+    """(file, key) of every `text("a literal key", ...)`, and of every error of the course, in the grader."""
     for path in sorted(GRADER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if name == "text" and isinstance(node.args[0].value, str):
+                if name in ("text", "CourseError", "UnknownExercise") and isinstance(node.args[0].value, str):
                     yield path.name, node.args[0].value
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from grader import similarity
 from grader.exercises import Course, Exercise, without_markers
-from grader.similarity import ALIKE, ENOUGH, Reader, groups
+from grader.similarity import ALIKE, ENOUGH, Group, fingerprints, sketch
 
 STUB = '''
 """ex00: attention."""
@@ -87,12 +87,21 @@ def attend(q, k, v, mask=None):
 '''
 
 
+def groups(sources: dict[str, str], stub: str) -> list[Group[str]]:
+    return similarity.groups({author: sketch(source) for author, source in sources.items()}, stub)
+
+
+def prints(source: str, stub: str = STUB) -> frozenset[int]:
+    (found,) = fingerprints([sketch(source)], stub)
+    return found
+
+
 def together(**sources: str) -> list[tuple[str, ...]]:
     return [group.authors for group in groups(sources, STUB)]
 
 
 def test_other_names_order_and_comments_hide_nothing() -> None:
-    assert Reader(STUB).fingerprints(ORIGINAL) == Reader(STUB).fingerprints(DISGUISED)
+    assert prints(ORIGINAL) == prints(DISGUISED)
     assert together(ann=ORIGINAL, bob=DISGUISED, cem=INDEPENDENT) == [("ann", "bob")]
 
 
@@ -107,7 +116,7 @@ def test_what_was_written_independently_is_not_grouped() -> None:
 
 
 def test_the_stub_itself_is_not_grouped() -> None:
-    assert Reader(STUB).fingerprints(STUB) == frozenset()
+    assert prints(STUB) == frozenset()
     assert together(ann=STUB, bob=STUB, cem=STUB + "# hello\n") == []
 
 
@@ -140,9 +149,9 @@ def test_no_chain_of_small_steps_makes_a_group() -> None:
     lines = [f"    x = x.step{at}(y, {at}).other{at}(z).third{at}()\n" for at in range(60)]
     sources = {f"p{at:02}": "def f(x, y, z):\n" + "".join(lines[2 * at : 2 * at + 20]) for at in range(20)}
     for group in groups(sources, ""):
-        first = Reader("").fingerprints(sources[group.authors[0]])
+        first = prints(sources[group.authors[0]], "")
         for author in group.authors:
-            other = Reader("").fingerprints(sources[author])
+            other = prints(sources[author], "")
             assert len(first & other) >= ALIKE * min(len(first), len(other))
 
 
@@ -157,7 +166,7 @@ def test_nobody_is_in_two_groups_and_the_order_is_settled() -> None:
 )
 def test_any_text_is_read_in_no_time(source: str) -> None:
     began = time.monotonic()
-    assert together(ann=source, bob=source + "#") == [] or len(Reader(STUB).fingerprints(source)) >= ENOUGH
+    assert together(ann=source, bob=source + "#") == [] or len(prints(source)) >= ENOUGH
     assert time.monotonic() - began < 3
 
 

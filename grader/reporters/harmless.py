@@ -130,4 +130,6 @@ def _short(values: Any, rewrite: Callable[[str], str]) -> Any:
     if isinstance(values, list):
         return [_short(value, rewrite) for value in values]
     shown = values if isinstance(values, str) else str(values)
+    if shown.isascii() and shown.isprintable() and len(shown) <= ELEMENT_WIDTH:
+        return shown  # nearly always
     return rewrite(shown if len(shown) <= ELEMENT_WIDTH else shown[: ELEMENT_WIDTH - 1] + "…")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from markupsafe import Markup, escape
 
 from grader.messages import has, text
 from grader.reporters.harmless import harmless, language, within_budget
@@ -138,7 +139,15 @@ def _figure(
         "known": view.values is not None,
         "all_pages": page_count(view),
         "pages": [
-            _grid(page.rows, page.worst, page.where, page.axes, beside[at].rows if at < len(beside) else None, largest)
+            _grid(
+                page.rows,
+                page.worst,
+                page.where,
+                page.axes,
+                beside[at].rows if at < len(beside) else None,
+                largest,
+                text("report.most_wrong", lang),
+            )
             for at, page in enumerate(shown)
         ],
     }
@@ -151,25 +160,25 @@ def _grid(
     axes: tuple[str, str],
     beside: list[list[str]] | None,
     largest: float,
+    most_wrong: str,
 ) -> dict[str, Any]:
     """One slice as rows of cells; the part around the worst element where there is too much."""
     row_at, column_at = worst or (0, 0)
     widest = max(map(len, rows), default=0)
     top = max(0, min(row_at - ROWS // 2, len(rows) - ROWS))
     left = max(0, min(column_at - COLUMNS // 2, widest - COLUMNS))
+
+    def cell(row: int, column: int, value: str) -> str:
+        marks = [shade(value, largest)]
+        if worst == (row, column):
+            marks.append("worst")
+        if beside is not None and _at(beside, row, column) != value:
+            marks.append("differs")
+        note = f'<span class="unseen"> ({escape(most_wrong)})</span>' if "worst" in marks else ""
+        return f'<td class="{" ".join(marks)}">{escape(value)}{note}</td>'
+
     cells = [
-        (
-            at,
-            [
-                {
-                    "text": value,
-                    "shade": shade(value, largest),
-                    "worst": worst == (at, column),
-                    "differs": beside is not None and _at(beside, at, column) != value,
-                }
-                for column, value in enumerate(row[left : left + COLUMNS], start=left)
-            ],
-        )
+        (at, Markup("".join(cell(at, left + n, value) for n, value in enumerate(row[left : left + COLUMNS]))))
         for at, row in enumerate(rows[top : top + ROWS], start=top)
     ]
     return {

@@ -84,7 +84,7 @@ def _slices(values: Any, rank: int, index: tuple[int, ...] = ()) -> Iterator[tup
 
 
 def _rank(values: Any) -> int:
-    return 1 + max(map(_rank, values), default=0) if isinstance(values, list) else 0
+    return 1 + (_rank(values[0]) if values else 0) if isinstance(values, list) else 0
 
 
 def _last_two(axes: list[str]) -> tuple[str, str]:

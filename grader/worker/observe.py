@@ -71,16 +71,16 @@ class Observation:
         self.flow: list[Local] | None = [] if "flow" in wanted else None
         self._files = files
 
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            if self.flow is not None:
-                stack.enter_context(_tracing_locals(self.flow, self._files))
-            if self.ops is not None:
-                stack.enter_context(_recording_ops(self.ops))
-            if self.allocations is not None:
-                stack.enter_context(_Allocations(self.allocations))
-            yield
+    def recording(self) -> contextlib.AbstractContextManager[object]:
+        """Inside, the records are made."""
+        stack = contextlib.ExitStack()
+        if self.flow is not None:
+            stack.enter_context(_tracing_locals(self.flow, self._files))
+        if self.ops is not None:
+            stack.enter_context(_recording_ops(self.ops))
+        if self.allocations is not None:
+            stack.enter_context(_Allocations(self.allocations))
+        return stack
 
 
 @contextlib.contextmanager
