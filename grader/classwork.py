@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from grader import similarity
 from grader.exercises import Course, CourseError, Exercise
-from grader.gradebook import Entry, Gradebook
+from grader.gradebook import Entry, Gradebook, Outcome, PropertyOutcome
 from grader.grading import outline
 from grader.reporters.harmless import visible
-from grader.results import PropertyResult, Report, Verdict
+from grader.results import Verdict
 
 BARS = 10  # of a histogram, below the one for full marks
 JUDGED_MIN = 10  # hand-ins without which a correlation says nothing
@@ -169,14 +169,17 @@ class _Read:
     """The gradebook, read once: everything by exercise and student."""
 
     entries: Mapping[str, Mapping[int, Entry]]
-    results: Mapping[str, Mapping[int, list[PropertyResult]]]
+    results: Mapping[str, Mapping[int, list[PropertyOutcome]]]
+    sketches: Mapping[str, Mapping[int, bytes]]
     said: Mapping[tuple[str, str], tuple[str, str]]  # (exercise, mistake) -> says, why
     titles: Mapping[str, str]
 
 
 def read_class(book: Gradebook, course: Course, lang: str) -> Classwork:
     """What the gradebook tells about the class, in `lang` where the course has it."""
-    rows, absences = book.entries(), book.absences()
+    everything = list(book.all_rows())
+    rows = [row for row in everything if not row.absent]
+    absences = [(row.student, row.exercise) for row in everything if row.absent]
     labels = sorted({row.student for row in rows} | {student for student, _ in absences})
     place = {label: at for at, label in enumerate(labels)}
     missing: dict[str, set[int]] = defaultdict(set)
@@ -206,25 +209,23 @@ def _read(book: Gradebook, rows: Iterable[Entry], place: Mapping[str, int]) -> _
     entries: dict[str, dict[int, Entry]] = defaultdict(dict)
     for row in rows:
         entries[row.exercise][place[row.student]] = row
-    results: dict[str, dict[int, list[PropertyResult]]] = defaultdict(dict)
+    results: dict[str, dict[int, list[PropertyOutcome]]] = defaultdict(dict)
+    sketches: dict[str, dict[int, bytes]] = defaultdict(dict)
     said: dict[tuple[str, str], tuple[str, str]] = {}
     titles: dict[str, str] = {}
-    for student, report in book.reports():
-        if place.get(student) in entries[report.exercise]:
-            results[report.exercise][place[student]] = [_light(result) for result in report.properties]
-            titles[report.exercise] = report.title
-            said.update(_said(report))
-    return _Read(entries, results, said, titles)
+    for student, exercise, outcome, sketch in book.outcomes():
+        at = place.get(student)
+        if at in entries[exercise]:
+            results[exercise][place[student]] = outcome.properties
+            sketches[exercise][place[student]] = sketch
+            titles[exercise] = outcome.title
+            said.update(_said(exercise, outcome))
+    return _Read(entries, results, sketches, said, titles)
 
 
-def _light(result: PropertyResult) -> PropertyResult:
-    """Without what fills pages: a class has tens of thousands of these."""
-    return PropertyResult(result.name, result.verdict, result.points, result.max_points, result.statement)
-
-
-def _said(report: Report) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    for diagnosis in report.diagnoses:
-        yield (report.exercise, diagnosis.name), (visible(diagnosis.says), visible(diagnosis.why))
+def _said(exercise: str, outcome: Outcome) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    for name, (says, why) in outcome.said.items():
+        yield (exercise, name), (visible(says), visible(why))
 
 
 def _in_order(course: Course, slugs: set[str]) -> list[str]:
@@ -267,7 +268,7 @@ def _exercise(
         cells=tuple(_cell(entries[at], results.get(at, [])) if at in entries else None for at in range(students)),
         absent=tuple(absent),
         properties=tuple(_properties(exercise, results, totals, students, lang)),
-        alike=tuple(_alike(exercise, entries)),
+        alike=tuple(_alike(exercise, read.sketches.get(slug, {}))),
     )
 
 
@@ -278,30 +279,30 @@ def _title(exercise: Exercise | None, lang: str) -> str:
         return ""
 
 
-def _cell(entry: Entry, results: Sequence[PropertyResult]) -> Cell:
+def _cell(entry: Entry, results: Sequence[PropertyOutcome]) -> Cell:
     found = {entry.verdict, *(result.verdict for result in results)}
     told = tuple(verdict.value for verdict in EYE if verdict in found) + ((LOWERED,) if entry.lowered else ())
     share = entry.score / entry.max_score if entry.max_score else 0.0
     return Cell(entry.score, min(1.0, max(0.0, share)), entry.verdict, entry.seconds, told)
 
 
-def _alike(exercise: Exercise | None, entries: Mapping[int, Entry]) -> list[similarity.Group[int]]:
-    sources = {at: entry.source for at, entry in entries.items() if entry.source}
+def _alike(exercise: Exercise | None, sketches: Mapping[int, bytes]) -> list[similarity.Group[int]]:
+    drawn = {at: sketch for at, sketch in sketches.items() if sketch}
     try:
-        return similarity.groups(sources, exercise.stub if exercise else "")
+        return similarity.groups(drawn, exercise.stub if exercise else "")
     except CourseError:
-        return similarity.groups(sources, "")
+        return similarity.groups(drawn, "")
 
 
 def _properties(
     exercise: Exercise | None,
-    results: Mapping[int, list[PropertyResult]],
+    results: Mapping[int, list[PropertyOutcome]],
     totals: Mapping[int, tuple[float, float]],
     students: int,
     lang: str,
 ) -> Iterator[PropertyInsight]:
     """In the order in which the reports have them."""
-    by_name: dict[str, dict[int, PropertyResult]] = defaultdict(dict)
+    by_name: dict[str, dict[int, PropertyOutcome]] = defaultdict(dict)
     for at, of_student in results.items():
         for result in of_student:
             by_name[result.name][at] = result
@@ -327,7 +328,7 @@ def _statements(exercise: Exercise | None, lang: str) -> dict[str, str]:
         return {}
 
 
-def _discrimination(judged: Mapping[int, PropertyResult], totals: Mapping[int, tuple[float, float]]) -> float | None:
+def _discrimination(judged: Mapping[int, PropertyOutcome], totals: Mapping[int, tuple[float, float]]) -> float | None:
     """Point-biserial correlation between passing a property and the share of all other points that a student has."""
     pairs = []
     for at, result in judged.items():

@@ -83,7 +83,8 @@ def names_of(
     Properties that ask the same names of the submission are looked at together, so that two mistakes in two functions
     do not hide each other. A mistake that agrees there must not be known to fail where the submission does not.
     """
-    telling = sorted((p for p in properties if p.name in failed), key=lambda p: len(submission.testimony(p, 0).exchanges))
+    telling = [p for p in properties if p.name in failed]
+    telling.sort(key=lambda p: len(submission.testimony(p, 0).exchanges))  # most mistakes are ruled out by the cheapest
     rest = [p for p in properties if p.name not in failed]
     exact = [
         name

@@ -19,14 +19,16 @@ from pathlib import Path
 import msgspec
 
 from grader.results import Report, Verdict
+from grader.similarity import sketch
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3  # of the table, of Outcome, and of what `sketch` makes
 TABLES = """
 CREATE TABLE IF NOT EXISTS results (
     student TEXT NOT NULL, exercise TEXT NOT NULL, folder TEXT NOT NULL, key TEXT NOT NULL,
     score REAL NOT NULL, max_score REAL NOT NULL, verdict TEXT NOT NULL, mistakes TEXT NOT NULL,
     grader_version TEXT NOT NULL, seconds REAL NOT NULL, graded_at TEXT NOT NULL, previous_score REAL,
     source TEXT NOT NULL, content TEXT NOT NULL, absent INTEGER NOT NULL, report BLOB NOT NULL,
+    outcome BLOB NOT NULL, sketch BLOB NOT NULL,
     PRIMARY KEY (student, exercise)
 );
 """
@@ -72,6 +74,38 @@ class Entry(msgspec.Struct, frozen=True):
     def graded(self) -> bool:
         """Whether it says something of a submission: not an error of the grader's own, and not that there is none."""
         return self.verdict is not Verdict.GRADER_ERROR and not self.absent
+
+
+class PropertyOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """How a submission did on one property."""
+
+    name: str
+    verdict: Verdict
+    points: float
+    max_points: float
+    statement: str
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True):
+    """Of a report what a page on a class of thousands can do with; the rest fills pages.
+
+    `said` maps a mistake to what it is in words, and why.
+    """
+
+    title: str
+    properties: list[PropertyOutcome]
+    said: dict[str, tuple[str, str]]
+
+
+def _outcome(report: Report) -> Outcome:
+    return Outcome(
+        title=report.title,
+        properties=[
+            PropertyOutcome(each.name, each.verdict, each.points, each.max_points, each.statement)
+            for each in report.properties
+        ],
+        said={diagnosis.name: (diagnosis.says, diagnosis.why) for diagnosis in report.diagnoses},
+    )
 
 
 class Gradebook:
@@ -123,14 +157,15 @@ class Gradebook:
             content=content,
             absent=absent,
         )
-        return self._replace(new, zlib.compress(msgspec.json.encode(report), 1))
+        packed = (_packed(msgspec.json.encode(part)) for part in (report, _outcome(report)))
+        return self._replace(new, (*packed, _packed(sketch(source))))
 
     def miss(self, student: str, exercise: str) -> None:
         """Note that a student has handed in nothing for an exercise; a grade that is there stays."""
         none = Entry(student, exercise, "", "", 0.0, 0.0, Verdict.MISSING, [], "", 0.0, "", None, "", absent=True)
-        self._replace(none, b"")
+        self._replace(none, (b"", b"", b""))
 
-    def _replace(self, new: Entry, report: bytes) -> Entry:
+    def _replace(self, new: Entry, blobs: tuple[bytes, ...]) -> Entry:
         with self._transaction():
             old = self.entry(new.student, new.exercise)
             if old is not None and old.graded:
@@ -140,10 +175,9 @@ class Gradebook:
             row = [getattr(new, name) for name in FIELDS]
             row[FIELDS.index("verdict")] = new.verdict.value
             row[FIELDS.index("mistakes")] = json.dumps(new.mistakes)
-            marks = ", ".join("?" * (len(row) + 1))
-            self._db.execute(
-                f"INSERT OR REPLACE INTO results ({', '.join(FIELDS)}, report) VALUES ({marks})", (*row, report)
-            )
+            row += blobs
+            marks = ", ".join("?" * len(row))
+            self._db.execute(f"INSERT OR REPLACE INTO results ({', '.join(FIELDS + BLOBS)}) VALUES ({marks})", row)
         return new
 
     @contextlib.contextmanager
@@ -174,11 +208,12 @@ class Gradebook:
         """Student and exercise of everything that was not handed in."""
         return [(entry.student, entry.exercise) for entry in self.all_rows() if entry.absent]
 
-    def reports(self) -> Iterator[tuple[str, Report]]:
-        """Student and report of every submission, one at a time."""
-        select = "SELECT student, report FROM results WHERE NOT absent ORDER BY student, exercise"
-        for student, packed in self._db.execute(select):
-            yield student, _unpacked(packed)
+    def outcomes(self) -> Iterator[tuple[str, str, Outcome, bytes]]:
+        """Student, exercise, what is told of it, and its sketch for `similarity`, of every submission."""
+        select = "SELECT student, exercise, outcome, sketch FROM results WHERE NOT absent ORDER BY student, exercise"
+        decoder = msgspec.json.Decoder(Outcome)
+        for student, exercise, outcome, drawn in self._db.execute(select):
+            yield student, exercise, decoder.decode(zlib.decompress(outcome)), zlib.decompress(drawn)
 
     def report(self, student: str, exercise: str) -> Report | None:
         """One report, also that of a submission that is missing."""
@@ -216,10 +251,11 @@ class Gradebook:
 
 
 FIELDS = Entry.__struct_fields__
+BLOBS = ("report", "outcome", "sketch")
 SELECT = f"SELECT {', '.join(FIELDS)} FROM results"
 MERGE = f"""
-INSERT OR REPLACE INTO results ({", ".join(FIELDS)}, report)
-SELECT {", ".join(f"theirs.{name}" for name in FIELDS)}, theirs.report FROM other.results theirs
+INSERT OR REPLACE INTO results ({", ".join(FIELDS + BLOBS)})
+SELECT {", ".join(f"theirs.{name}" for name in FIELDS + BLOBS)} FROM other.results theirs
 LEFT JOIN results ours ON ours.student = theirs.student AND ours.exercise = theirs.exercise
 WHERE ours.student IS NULL
    OR (2 - 2 * theirs.absent - (theirs.verdict = 'grader_error'), theirs.graded_at)
@@ -241,6 +277,10 @@ def _entry(row: tuple[object, ...]) -> Entry:
     values = dict(zip(FIELDS, row, strict=True))
     values |= {"mistakes": json.loads(str(values["mistakes"])), "absent": bool(values["absent"])}
     return msgspec.convert(values, Entry)
+
+
+def _packed(data: bytes) -> bytes:
+    return zlib.compress(data, 1)
 
 
 def _unpacked(packed: bytes) -> Report:

@@ -129,7 +129,7 @@ class Property:
 def prop(
     points: int,
     needs: Sequence[str] = (),
-    cases: int = 6,
+    cases: int = 4,
     sizes: Mapping[str, tuple[int, int]] | None = None,
     device: str = "cpu",
 ) -> Callable[[Callable[..., None]], Property]:

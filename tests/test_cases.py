@@ -105,7 +105,7 @@ def test_a_record_gives_back_the_cases():
 
 def property_of(scale, count):
     @prop(points=1, cases=count)
-    def some(f, x: Float["B T", scale]):
+    def some(f, x: Float["B T", scale]):  # noqa: F722 - an axis is no type
         """Something."""
 
     return some

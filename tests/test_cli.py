@@ -472,7 +472,9 @@ def test_cases_are_drawn_for_what_has_changed_alone(grade, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("command", ["", "one", *sorted(set(cli.cli.commands) - {"one"}), "author stubs", "author cases"])
+@pytest.mark.parametrize(
+    "command", ["", "one", *sorted(set(cli.cli.commands) - {"one"}), "author stubs", "author cases"]
+)
 def test_every_command_has_help_in_both_languages(grade, lang, command):
     code, out, err = grade(*command.split(), "--help", "--lang", lang)
     assert (code, err) == (0, "")
