@@ -10,13 +10,14 @@ many differently written submissions share is an idiom and does not count. A gro
 from __future__ import annotations
 
 import builtins
+import ctypes
 import functools
 import itertools
 import keyword
 import re
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -67,40 +68,57 @@ def groups(sketches: Mapping[Author, bytes], stub: str) -> list[Group[Author]]:
 
     Everyone in a group shares at least ALIKE with its first author, so that no chain of small steps makes one.
     """
-    alike: dict[frozenset[int], list[Author]] = defaultdict(list)
-    for author, prints in zip(sketches, fingerprints(list(sketches.values()), stub), strict=True):
-        alike[prints].append(author)
-    programs = list(alike)
-    telling = _telling(programs)
-    shares = _shares(telling)
+    authors, names = list(sketches), dict[int, list[Author]]()
+    owner, prints = fingerprints(list(sketches.values()), stub)
+    same = _first_alike(owner, prints, len(authors))
+    for at, first in enumerate(same):
+        names.setdefault(first, []).append(authors[at])
+    kept = torch.tensor([first == at for at, first in enumerate([*same, -1])])[owner]
+    owner, prints = _telling(owner[kept], prints[kept], len(names))
+    shares = _shares(owner, prints)
     found = [
         Group(
-            authors=tuple(author for at in members for author in alike[programs[at]]),
-            shares=tuple(share for at, share in members.items() for _ in alike[programs[at]]),
+            authors=tuple(author for at in members for author in names[at]),
+            shares=tuple(share for at, share in members.items() for _ in names[at]),
         )
-        for members in _around_centres(telling, shares)
+        for members in _around_centres(_long_enough(owner), shares)
     ]
     return sorted((group for group in found if len(group.authors) > 1), key=lambda group: -len(group.authors))
 
 
-def _telling(programs: list[frozenset[int]]) -> list[frozenset[int]]:
-    """Each program's fingerprints without those that many different programs have."""
-    limit = min(max(USUAL_MIN, USUAL * len(programs)), USUAL_MAX)
-    counts = Counter(itertools.chain.from_iterable(programs))
-    usual = frozenset(fingerprint for fingerprint, count in counts.items() if count > limit)
-    return [program - usual for program in programs]
+def _first_alike(owner: Tensor, prints: Tensor, count: int) -> list[int]:
+    """For each program, the first that has exactly the same fingerprints."""
+    ends = torch.searchsorted(owner, torch.arange(count), right=True).tolist()
+    data = ctypes.string_at(prints.contiguous().data_ptr(), 8 * len(prints)) if len(prints) else b""
+    first: dict[bytes, int] = {}
+    return [
+        first.setdefault(data[8 * start : 8 * end], at)
+        for at, (start, end) in enumerate(itertools.pairwise([0, *ends]))
+    ]
 
 
-def _shares(telling: Sequence[frozenset[int]]) -> dict[int, dict[int, float]]:
+def _telling(owner: Tensor, prints: Tensor, programs: int) -> tuple[Tensor, Tensor]:
+    """The fingerprints without those that many different programs have."""
+    limit = min(max(USUAL_MIN, USUAL * programs), USUAL_MAX)
+    _, place, count = prints.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+    rare = count[place] <= limit
+    return owner[rare], prints[rare]
+
+
+def _long_enough(owner: Tensor) -> list[int]:
+    """The programs that have ENOUGH fingerprints."""
+    return (owner.bincount() >= ENOUGH).nonzero()[:, 0].tolist()
+
+
+def _shares(owner: Tensor, prints: Tensor) -> dict[int, dict[int, float]]:
     """Who is near-identical to whom, and how much is shared: counted for all pairs that share anything."""
-    sizes = torch.tensor([len(program) for program in telling] or [0])
-    large = [at for at in range(len(telling)) if len(telling[at]) >= ENOUGH]
-    prints = torch.tensor(list(itertools.chain.from_iterable(telling[at] for at in large)), dtype=torch.int64)
-    holders = torch.tensor(large, dtype=torch.int64).repeat_interleave(sizes[large])
-    order = prints.argsort(stable=True)
+    sizes = owner.bincount()
+    large = sizes[owner] >= ENOUGH
+    order = prints[large].argsort(stable=True)
+    holders, prints = owner[large][order], prints[large][order]
     shares: dict[int, dict[int, float]] = defaultdict(dict)
-    for start in range(0, len(telling), TOGETHER):
-        one, other, count = _shared(prints[order], holders[order], range(start, start + TOGETHER))
+    for start in range(0, len(sizes), TOGETHER):
+        one, other, count = _shared(prints, holders, range(start, start + TOGETHER))
         share = count / torch.minimum(sizes[one], sizes[other]).double()
         near = share >= ALIKE
         for a, b, value in zip(one[near].tolist(), other[near].tolist(), share[near].tolist(), strict=True):
@@ -114,22 +132,22 @@ def _shared(prints: Tensor, holders: Tensor, first: range) -> tuple[Tensor, Tens
     Equal fingerprints stand side by side, by program; so those who share one are 1, 2, 3, ... places apart.
     """
     at = ((holders >= first.start) & (holders < first.stop)).nonzero()[:, 0]
-    pairs = []
+    pairs = [holders[:0]]
     for apart in range(1, len(prints)):
-        at = at[at + apart < len(prints)]
+        at = at[: torch.searchsorted(at, len(prints) - apart)]
         at = at[prints[at] == prints[at + apart]]
         pairs.append(holders[at] << 32 | holders[at + apart])
         if not len(at):
             break
-    found, count = torch.cat([*pairs, holders[:0]]).unique(return_counts=True)  # type: ignore[no-untyped-call]
+    found, count = torch.cat(pairs).unique(return_counts=True)  # type: ignore[no-untyped-call]
     return found >> 32, found & (1 << 32) - 1, count
 
 
-def _around_centres(telling: list[frozenset[int]], shares: dict[int, dict[int, float]]) -> Iterator[dict[int, float]]:
+def _around_centres(programs: Iterable[int], shares: Mapping[int, Mapping[int, float]]) -> Iterator[dict[int, float]]:
     """Program -> share with the first one; the programs that are like most others come first."""
     taken: set[int] = set()
-    for centre in sorted(range(len(telling)), key=lambda at: (-len(shares.get(at, ())), at)):
-        if centre in taken or len(telling[centre]) < ENOUGH:
+    for centre in sorted(programs, key=lambda at: (-len(shares.get(at, ())), at)):
+        if centre in taken:
             continue
         near = sorted(shares.get(centre, {}).items(), key=lambda item: (-item[1], item[0]))
         members = {centre: 1.0, **{at: share for at, share in near if at not in taken}}
@@ -189,15 +207,16 @@ def normalised(of_self: str, dot: str, name: str, other: str) -> str:
 # ---- winnowing, of all programs at once
 
 
-def fingerprints(sketches: Sequence[bytes], stub: str) -> list[frozenset[int]]:
-    """Those of each program: of every definition for itself, so that their order makes no difference."""
+def fingerprints(sketches: Sequence[bytes], stub: str) -> tuple[Tensor, Tensor]:
+    """Number of the program, and a fingerprint of it; sorted, each once.
+
+    They are of every definition for itself, so that their order makes no difference.
+    """
     codes = _codes(BORDER.encode("utf-16-le").join([*sketches, AFTER]))
     owner = _owners(sketches)
     rest = ~_given(codes, _marks(_codes(sketch(stub))))
     found = _winnowed(codes[rest], owner[rest])
-    ends = torch.searchsorted(found, torch.arange(1, len(sketches) + 1) << 32).tolist()
-    prints = (found & (1 << 32) - 1).tolist()
-    return [frozenset(prints[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    return found >> 32, found & (1 << 32) - 1
 
 
 def _codes(text: bytes) -> Tensor:
