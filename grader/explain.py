@@ -189,15 +189,14 @@ def view(
     name: str, role: str, tensor: torch.Tensor, *, worst: list[int] | None = None, axes: list[str] | None = None
 ) -> TensorView:
     """A tensor as nested lists of short numbers; without values where it is too large to read."""
-    values = _strings(tensor) if tensor.numel() <= SHOWN_MAX else None
+    values = _strings(tensor.tolist()) if tensor.numel() <= SHOWN_MAX else None
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorView(name, role, dtype, list(tensor.shape), values, worst, axes)
 
 
-def _strings(tensor: torch.Tensor) -> Any:
-    if tensor.dim():
-        return [_strings(row) for row in tensor]
-    value = tensor.item()
+def _strings(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_strings(item) for item in value]
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import functools
 import platform
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -209,6 +210,7 @@ def overall(results: Sequence[PropertyResult]) -> Verdict:
     return next((result.verdict for result in results if result.verdict not in PASSED_OVER), Verdict.PASSED)
 
 
+@functools.cache
 def environment() -> dict[str, str]:
     """What a report says of where it was made."""
     return {

@@ -17,6 +17,7 @@ from grader import wire
 from grader.subject import Exchange
 
 LITERAL_MAX = 2_000  # elements of a tensor that are written out
+SINGLE = struct.Struct("f")
 KERNEL = "torch.nn.functional.scaled_dot_product_attention"
 
 
@@ -197,7 +198,7 @@ def literal(tensor: torch.Tensor) -> str:
         for axis in expanded:
             base = base.narrow(axis, 0, 1)
         return f"{literal(base.contiguous())}.expand({shape})"
-    text = f"torch.tensor({_nested(tensor)}{_suffix(tensor)})"
+    text = f"torch.tensor({_nested(tensor.tolist(), tensor.dtype)}{_suffix(tensor)})"
     if tensor.numel() == 0:
         return f"torch.zeros({shape}{_suffix(tensor)})"
     if not tensor.is_contiguous():
@@ -211,21 +212,29 @@ def _suffix(tensor: torch.Tensor) -> str:
     return "" if tensor.dtype in plain else f", dtype={tensor.dtype}"
 
 
-def _nested(tensor: torch.Tensor) -> str:
-    if tensor.dim() == 0:
-        return _number(tensor.item(), tensor.dtype)
-    return "[" + ", ".join(_nested(row) for row in tensor) + "]"
+def _nested(value: Any, dtype: torch.dtype) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join([_nested(item, dtype) for item in value]) + "]"
+    return _number(value, dtype)
 
 
 def _number(value: Any, dtype: torch.dtype) -> str:
+    """The shortest text that gives back this number."""
     if not isinstance(value, float):
         return repr(value)
     if value != value or value in (float("inf"), float("-inf")):
         return f'float("{value}")'
     if dtype is torch.float64:
         return repr(value)
+    drawn = round(value, 2)  # the numbers of a case have two decimals
+    if abs(value) < 1e4 and _float32(drawn) == value:
+        return repr(drawn)
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+        if _float32(float(text)) == value:
             break
     return text if any(mark in text for mark in ".en") else text + ".0"
+
+
+def _float32(value: float) -> float:
+    return float(SINGLE.unpack(SINGLE.pack(value))[0])

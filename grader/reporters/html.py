@@ -20,7 +20,7 @@ from grader.results import Counterexample, PropertyResult, Report, TensorView, V
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGES = 12  # slices of one tensor
+PAGES = 6  # slices of one tensor, the one with the worst element always among them
 ROWS, COLUMNS = 48, 32  # of one slice
 TONES = {Verdict.PASSED: "good", Verdict.GRADER_ERROR: "ours"}
 TONES |= dict.fromkeys((Verdict.SKIPPED, Verdict.NOT_RUN, Verdict.NOT_IMPLEMENTED), "quiet")

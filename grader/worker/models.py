@@ -210,6 +210,16 @@ def replaced(module: nn.Module, old: str, by: str, **settings: Any) -> nn.Module
     return module
 
 
+def without_dropout(module: nn.Module) -> nn.Module:
+    """The module itself, with every dropout of torch's set to 0; what a function drops in its forward stays."""
+    for part in module.modules():
+        if isinstance(part, nn.modules.dropout._DropoutNd):
+            part.p = 0.0
+        elif isinstance(part, nn.MultiheadAttention):
+            part.dropout = 0.0
+    return module
+
+
 def tree(
     parameters: dict[str, list[int]], frozen: list[str], tied: dict[str, str], buffers: dict[str, list[int]]
 ) -> nn.Module:
@@ -250,5 +260,6 @@ MAKERS: dict[str, Callable[..., object]] = {
     "reaches": reaches,
     "sequential": sequential,
     "replaced": replaced,
+    "without_dropout": without_dropout,
     "tree": tree,
 }

@@ -189,8 +189,10 @@ class Interpreter:
     def _given(self, value: Any, leaves: list[torch.Tensor], wants_gradients: bool) -> Any:
         """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
         if isinstance(value, torch.Tensor):
-            leaf = _fresh(value, self.dtype).to(self._device)
-            leaf.requires_grad_(leaf.is_floating_point() and (wants_gradients or value.requires_grad))
+            leaf = _fresh(value, self.dtype)
+            leaf = leaf if self._device == "cpu" else leaf.to(self._device)
+            if (wants_gradients or value.requires_grad) and leaf.is_floating_point():
+                leaf.requires_grad_()
             leaves.append(leaf)
             return leaf
         if isinstance(value, wire.Handle):
@@ -314,14 +316,16 @@ def _defaults(dtype: torch.dtype, keeps_random: bool) -> Iterator[None]:
     """torch's global settings as a submission finds them, and afterwards as they were."""
     earlier = torch.get_default_dtype(), torch.is_grad_enabled()
     random_states = (torch.get_rng_state(), random.getstate()) if keeps_random else None
-    torch.set_default_dtype(dtype)
+    if earlier[0] is not dtype:
+        torch.set_default_dtype(dtype)
     torch.set_grad_enabled(True)
     if torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(False)
     try:
         yield
     finally:
-        torch.set_default_dtype(earlier[0])
+        if torch.get_default_dtype() is not earlier[0]:
+            torch.set_default_dtype(earlier[0])
         torch.set_grad_enabled(earlier[1])
         if random_states is not None:
             torch.set_rng_state(random_states[0])
@@ -344,14 +348,12 @@ def _is_public(name: str, value: object) -> bool:
 def _fresh(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     """A copy in memory of its own that keeps strides, also where they overlap or are 0."""
     source = tensor.detach()
+    dtype = dtype if dtype is not None and source.is_floating_point() else source.dtype
     if source.is_contiguous():
-        flat = source.clone()
-    else:
-        reach = sum((size - 1) * step for size, step in zip(source.shape, source.stride(), strict=True))
-        flat = source.as_strided((reach + 1 if source.numel() else 0,), (1,)).clone()
-    if dtype is not None and source.is_floating_point():
-        flat = flat.to(dtype)
-    return flat if source.is_contiguous() else flat.as_strided(source.shape, source.stride())
+        return source.to(dtype, copy=True)
+    reach = sum((size - 1) * step for size, step in zip(source.shape, source.stride(), strict=True))
+    flat = source.as_strided((reach + 1 if source.numel() else 0,), (1,)).to(dtype, copy=True)
+    return flat.as_strided(source.shape, source.stride())
 
 
 def _refill(tensors: Sequence[torch.Tensor], numbers: Sequence[torch.Tensor]) -> None:
@@ -383,8 +385,7 @@ def _plain(tensor: torch.Tensor) -> Any:
         return wire.Opaque(f"tensor of dtype {str(tensor.dtype).removeprefix('torch.')}, rank {tensor.dim()}")
     if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
         return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
-    with torch.no_grad():
-        return tensor.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    return tensor.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
 
 
 def _type_name(value: object) -> str:
