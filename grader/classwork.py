@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import functools
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import torch
 
 from grader import similarity
 from grader.exercises import Course, CourseError, Exercise
@@ -173,6 +175,7 @@ class _Read:
     sketches: Mapping[str, Mapping[int, bytes]]
     said: Mapping[tuple[str, str], tuple[str, str]]  # (exercise, mistake) -> says, why
     titles: Mapping[str, str]
+    statement: Callable[[str, int, str], str]  # exercise, a student, property -> what that report says of it
 
 
 def read_class(book: Gradebook, course: Course, lang: str) -> Classwork:
@@ -220,7 +223,12 @@ def _read(book: Gradebook, rows: Iterable[Entry], place: Mapping[str, int]) -> _
             sketches[exercise][place[student]] = sketch
             titles[exercise] = outcome.title
             said.update(_said(exercise, outcome))
-    return _Read(entries, results, sketches, said, titles)
+    return _Read(entries, results, sketches, said, titles, functools.partial(_statement, book, list(place)))
+
+
+def _statement(book: Gradebook, labels: Sequence[str], exercise: str, at: int, name: str) -> str:
+    report = book.report(labels[at], exercise)
+    return next((each.statement for each in report.properties if each.name == name), "") if report else ""
 
 
 def _said(exercise: str, outcome: Outcome) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
@@ -240,14 +248,15 @@ def _of(course: Course, slug: str) -> Exercise | None:
 
 def _totals(read: _Read) -> dict[int, tuple[float, float]]:
     """Student -> points and most points, of all that was judged."""
-    points: dict[int, float] = defaultdict(float)
-    most: dict[int, float] = defaultdict(float)
+    totals: dict[int, tuple[float, float]] = {}
     for by_student in read.results.values():
         for at, results in by_student.items():
-            judged = [result for result in results if result.verdict not in UNKNOWN]
-            points[at] += sum(result.points for result in judged)
-            most[at] += sum(result.max_points for result in judged)
-    return {at: (points[at], most[at]) for at in points}
+            points, most = totals.get(at, (0.0, 0.0))
+            for result in results:
+                if result.verdict not in UNKNOWN:
+                    points, most = points + result.points, most + result.max_points
+            totals[at] = points, most
+    return totals
 
 
 def _exercise(
@@ -267,7 +276,7 @@ def _exercise(
         max_score=statistics.mode(most) if most else 100.0,
         cells=tuple(_cell(entries[at], results.get(at, [])) if at in entries else None for at in range(students)),
         absent=tuple(absent),
-        properties=tuple(_properties(exercise, results, totals, students, lang)),
+        properties=tuple(_properties(exercise, slug, read, totals, students, lang)),
         alike=tuple(_alike(exercise, read.sketches.get(slug, {}))),
     )
 
@@ -296,23 +305,24 @@ def _alike(exercise: Exercise | None, sketches: Mapping[int, bytes]) -> list[sim
 
 def _properties(
     exercise: Exercise | None,
-    results: Mapping[int, list[PropertyOutcome]],
+    slug: str,
+    read: _Read,
     totals: Mapping[int, tuple[float, float]],
     students: int,
     lang: str,
 ) -> Iterator[PropertyInsight]:
     """In the order in which the reports have them."""
     by_name: dict[str, dict[int, PropertyOutcome]] = defaultdict(dict)
-    for at, of_student in results.items():
+    for at, of_student in read.results.get(slug, {}).items():
         for result in of_student:
             by_name[result.name][at] = result
     statements = _statements(exercise, lang)
     for name, of_students in by_name.items():
         judged = {at: result for at, result in of_students.items() if result.verdict not in UNKNOWN}
-        letters = [
-            " " if at not in judged else "1" if judged[at].verdict is Verdict.PASSED else "0" for at in range(students)
-        ]
-        said = statements.get(name) or visible(next(iter(of_students.values())).statement) or name
+        letters = [" "] * students
+        for at, result in judged.items():
+            letters[at] = "1" if result.verdict is Verdict.PASSED else "0"
+        said = statements.get(name) or visible(read.statement(slug, next(iter(of_students)), name)) or name
         yield PropertyInsight(name, said, "".join(letters), _discrimination(judged, totals))
 
 
@@ -343,12 +353,10 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     """Pearson's r; None where there are too few pairs, or one side is always the same."""
     if len(pairs) < JUDGED_MIN:
         return None
-    left, right = (math.fsum(side) / len(pairs) for side in zip(*pairs, strict=True))
-    spread_left = math.fsum((one - left) ** 2 for one, _ in pairs)
-    spread_right = math.fsum((other - right) ** 2 for _, other in pairs)
-    if spread_left < 1e-12 or spread_right < 1e-12:
-        return None
-    return math.fsum((one - left) * (other - right) for one, other in pairs) / math.sqrt(spread_left * spread_right)
+    given = torch.tensor(pairs, dtype=torch.float64)
+    apart = given - given.mean(0)
+    spread = apart.square().sum(0)
+    return float(apart.prod(1).sum() / spread.prod().sqrt()) if bool((spread > 1e-12).all()) else None
 
 
 def _mistakes(course: Course, slugs: Sequence[str], read: _Read, lang: str) -> list[MistakeInsight]:

@@ -15,6 +15,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -76,14 +77,13 @@ class Entry(msgspec.Struct, frozen=True):
         return self.verdict is not Verdict.GRADER_ERROR and not self.absent
 
 
-class PropertyOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """How a submission did on one property."""
+class PropertyOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How a submission did on one property; a class has hundreds of thousands of these."""
 
     name: str
     verdict: Verdict
     points: float
     max_points: float
-    statement: str
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
@@ -101,8 +101,7 @@ def _outcome(report: Report) -> Outcome:
     return Outcome(
         title=report.title,
         properties=[
-            PropertyOutcome(each.name, each.verdict, each.points, each.max_points, each.statement)
-            for each in report.properties
+            PropertyOutcome(each.name, each.verdict, each.points, each.max_points) for each in report.properties
         ],
         said={diagnosis.name: (diagnosis.says, diagnosis.why) for diagnosis in report.diagnoses},
     )
@@ -273,10 +272,11 @@ def _must_be_ours(db: sqlite3.Connection, path: Path, schema: str = "main", empt
         raise UnknownBook(path, f"version {version}, not {SCHEMA_VERSION}")
 
 
-def _entry(row: tuple[object, ...]) -> Entry:
-    values = dict(zip(FIELDS, row, strict=True))
-    values |= {"mistakes": json.loads(str(values["mistakes"])), "absent": bool(values["absent"])}
-    return msgspec.convert(values, Entry)
+def _entry(row: tuple[Any, ...]) -> Entry:
+    values = list(row)
+    for name, read in (("verdict", Verdict), ("mistakes", msgspec.json.decode), ("absent", bool)):
+        values[FIELDS.index(name)] = read(values[FIELDS.index(name)])
+    return Entry(*values)
 
 
 def _packed(data: bytes) -> bytes:
