@@ -60,6 +60,17 @@ MISTAKES = [
         zh=("遮住了过去，却露出了未来", "三角形方向反了：行是查询，列是键，应保留更早的键。"),
     ),
     Mistake(
+        "cuts_the_triangle_out_of_a_table_of_fixed_size",
+        old=PAST,
+        new="past = torch.ones(512, 512, dtype=torch.bool, device=q.device).tril()[S - T : S, :S]  ",
+        caught_by="every_size_is_ordinary",
+        en=(
+            "cuts the causal mask out of a table that is too small for long sequences",
+            "No length is promised here: make the table as large as these T and S ask for.",
+        ),
+        zh=("因果掩码从固定大小的表里截取，长序列放不下", "本题没有限制长度：按这次的 T 和 S 来建表。"),
+    ),
+    Mistake(
         "takes_true_for_blocked",
         old="    mask = padding  #",
         new="    padding = None if padding is None else ~padding\n    mask = padding  #",
@@ -71,6 +82,61 @@ MISTAKES = [
         zh=(
             "把填充掩码里的 True 理解成了“屏蔽”",
             "那是 nn.MultiheadAttention 的约定。F.scaled_dot_product_attention 里 True 表示“可以关注”。",
+        ),
+    ),
+    Mistake(
+        "takes_the_padding_of_the_first_row",
+        old="    mask = padding  #",
+        new="    padding = None if padding is None else padding[:1]\n    mask = padding  #",
+        caught_by="padding_hides_what_is_not_real",
+        en=(
+            "uses the padding of the first row for the whole batch",
+            "Every row has its own length: padding is [B, 1, 1, S], and the B has to reach the kernel.",
+        ),
+        zh=("整个 batch 都用了第一行的 padding", "每一行的长度不同：padding 是 [B, 1, 1, S]，B 这一维要一直传到内核。"),
+    ),
+    Mistake(
+        "adds_the_padding_as_numbers",
+        old=MASKED,
+        new="out = F.scaled_dot_product_attention(q, k, v, attn_mask=(mask | blind).to(q.dtype))  ",
+        caught_by="padding_hides_what_is_not_real",
+        en=(
+            "hands the mask over as zeros and ones",
+            "A float mask is added to the scores: 1 and 0 hide nothing. Leave the mask boolean.",
+        ),
+        zh=("把掩码当作 0 和 1 传给了内核", "浮点掩码会加到分数上：加 1 或加 0 什么也遮不住。请保持布尔类型。"),
+    ),
+    Mistake(
+        "blocks_with_too_small_a_number",
+        old=MASKED,
+        new="blocked = ~(mask | blind)\n"
+        "    additive = torch.zeros(blocked.shape, dtype=q.dtype, device=q.device).masked_fill(blocked, -100.0)\n"
+        "    out = F.scaled_dot_product_attention(q, k, v, attn_mask=additive)  ",
+        caught_by="causal_hides_the_future",
+        en=(
+            "blocks with a number that large scores overcome",
+            "A blocked key with a score of 300 still wins after -100. A boolean mask or -inf blocks whatever the score is.",
+        ),
+        zh=(
+            "用来屏蔽的数太小，敌不过很大的分数",
+            "被屏蔽的键若分数是 300，减去 100 之后仍然最大。布尔掩码或 -inf 则无论分数多大都能屏蔽。",
+        ),
+    ),
+    Mistake(
+        "empties_padded_keys_instead_of_hiding_them",
+        old="    mask = padding  #",
+        new="    if padding is not None:\n"
+        "        real = padding.transpose(-2, -1)\n"
+        "        k, v, padding = k.masked_fill(~real, 0.0), v.masked_fill(~real, 0.0), None\n"
+        "    mask = padding  #",
+        caught_by="padding_hides_what_is_not_real",
+        en=(
+            "sets padded keys and values to zero instead of hiding them",
+            "A key of zeros still has the score 0, takes its share of the softmax, and the others get too little.",
+        ),
+        zh=(
+            "把填充处的键和值清零，而不是遮住它们",
+            "全零的键分数是 0，在 softmax 里照样分走一份权重，其他键得到的就少了。",
         ),
     ),
     Mistake(
@@ -147,6 +213,20 @@ MISTAKES = [
         zh=(
             "只有整行都是填充时才返回零",
             "同时使用因果掩码时，左侧填充的行里最前面的查询也什么都看不到：应检查合并后的掩码。",
+        ),
+    ),
+    Mistake(
+        "zeroes_the_value_but_not_the_gradient",
+        old=ZEROS,
+        new="out.data.masked_fill_(blind, 0.0)\n    return out  ",
+        caught_by="blind_queries_give_zeros",
+        en=(
+            "puts the zeros of blind queries in behind the back of autograd",
+            "Through .data or no_grad the value is zero, but the gradient still runs to keys that nobody may see.",
+        ),
+        zh=(
+            "绕过 autograd 填入了零",
+            "通过 .data 或 no_grad 填零，数值虽然是零，梯度却仍会流到不该看见的键。",
         ),
     ),
     Mistake(
@@ -235,6 +315,19 @@ MISTAKES = [
             "先用掩码加 is_causal 试着调用内核，再捕获错误",
             "这样的调用报不报错要看输入。请先决定由哪一个来携带三角形。",
         ),
+    ),
+    Mistake(
+        "computes_by_hand_for_a_single_query",
+        old=PLAIN,
+        new="if T == 1:\n"
+        "            return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v\n"
+        "        return F.scaled_dot_product_attention(q, k, v)  ",
+        caught_by="kernel_does_the_work",
+        en=(
+            "computes without the kernel when T is 1",
+            "Decoding one token at a time is no exception: the kernel has to do the work on every path.",
+        ),
+        zh=("T 为 1 时绕过了内核，自己计算", "逐个 token 解码也不例外：每条路径都要由内核来算。"),
     ),
     Mistake(
         "computes_by_hand_when_there_is_no_mask",
@@ -411,6 +504,17 @@ MISTAKES = [
             "A large error for causal=True only: compare the masks of the two sides.",
         ),
         zh=("手写的注意力里漏掉了 `causal`", "如果只有 causal=True 时误差很大，就比较两边的掩码。"),
+    ),
+    Mistake(
+        "forgets_causal_on_the_side_of_the_kernel",
+        old=ERROR,
+        new="return (fused_attention(q, k, v) - by_hand).abs().max().item()",
+        caught_by="error_compares_with_attention_by_hand",
+        en=(
+            "does not hand `causal` on to fused_attention",
+            "A large error for causal=True only: both sides need the same arguments.",
+        ),
+        zh=("没有把 `causal` 传给 fused_attention", "如果只有 causal=True 时误差很大，就检查两边的参数是否相同。"),
     ),
     Mistake(
         "aligns_both_sides_of_the_comparison_at_the_top_left",
