@@ -7,7 +7,7 @@ mistake does. No name is better than a wrong name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from grader.judge import Testimony
 from grader.properties import Property
 from grader.subject import Exchange, Subject
 
-ENOUGH = 2  # cases of a property that the submission passed, so that the mistake must be no worse there
+ENOUGH = 2  # cases of a property in which two programs are compared, and more where it takes more to make it fail
 
 
 class Witness:
@@ -66,13 +66,18 @@ class Witness:
         """Whether the property does not hold in some case."""
         return not all(self.testimony(property, index).holds for index in range(len(property.cases())))
 
-    def answers_like(self, other: Witness, properties: Iterable[Property], most: int | None = None) -> bool:
-        """Whether both answer alike in every case of these properties, or in the first `most` of each."""
+    def answers_like(self, other: Witness, properties: Iterable[Property]) -> bool:
+        """Whether both answer alike in the telling cases of these properties, which are those that tell of `other`."""
         return all(
             _alike(self.testimony(property, index), other.testimony(property, index))
             for property in properties
-            for index in range(len(property.cases()))[:most]
+            for index in other._telling(property)
         )
+
+    def _telling(self, property: Property) -> Iterator[int]:
+        """The first cases, up to the first that fails where that is known already."""
+        failed = [index for name, index in self._known if name == property.name and not self._known[name, index].holds]
+        yield from range(min(len(property.cases()), max(ENOUGH, 1 + min(failed, default=0))))
 
 
 def names_of(
@@ -89,7 +94,7 @@ def names_of(
     exact = [
         name
         for name, mistake in mistakes.items()
-        if mistake.answers_like(submission, telling) and mistake.answers_like(submission, rest, most=ENOUGH)
+        if mistake.answers_like(submission, [*telling, *rest])
     ]
     if exact:
         return exact if len(exact) == 1 else []

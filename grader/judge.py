@@ -27,9 +27,9 @@ from grader.worker.serve import Interpreter
 
 PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
 COST_OF_TIMEOUT = 4
-LONGEST_SEARCH = 40  # cases tried for the smallest counterexample of one property
+LONGEST_SEARCH = 24  # cases tried for the smallest counterexample of one property
 LEAST_SEARCH = 2  # the same, once those before it have used up what a submission may cost
-SEARCHES = 50  # cases tried for all the properties of a submission
+SEARCHES = 36  # cases tried for all the properties of a submission
 
 
 class Worker(Protocol):
@@ -339,11 +339,13 @@ class Judge:
         return dataclasses.replace(outcome, prints=prints, prints_cut=cut)
 
     def _settled(self, property: Property, failure: Failure) -> Failure:
-        """The failure together with what the reference does in the same case; not charged if that fails as well."""
+        """The failure together with what the reference does in the same case, until the claim that does not hold; not
+        charged if it does not hold for the reference either."""
         if failure.case is None or self._plain is None:
             return failure
         try:
-            property.check(self._plain, self._exact, failure.case, self._forbidden)
+            with self._plain.asked_at_most(len(failure.exchanges)):
+                property.check(self._plain, self._exact, failure.case, self._forbidden)
         except Exception:
             return dataclasses.replace(failure, settled=False, expected=())
         return dataclasses.replace(failure, expected=tuple(self._plain.exchanges))

@@ -165,6 +165,24 @@ class Subject:
             self._ask = transport
             self.exchanges = self.exchanges or [Exchange(wire.Forget(), wire.Answer())]  # there is something to forget
 
+    @contextlib.contextmanager
+    def asked_at_most(self, count: int) -> Iterator[None]:
+        """Inside, a question after the first `count` ends the block."""
+        left = iter(range(count))
+
+        def ask(request: Any) -> Any:
+            if not isinstance(request, wire.Forget) and next(left, None) is None:
+                raise _Enough
+            return transport(request)
+
+        transport, self._ask = self._ask, ask
+        try:
+            yield
+        except _Enough:
+            pass
+        finally:
+            self._ask = transport
+
     def __getattr__(self, name: str) -> Function:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -213,6 +231,10 @@ class Subject:
         if isinstance(value, dict):
             return {key: self.received(item) for key, item in value.items()}
         return value
+
+
+class _Enough(BaseException):
+    """No further question is wanted. No property may catch this."""
 
 
 class Function:
