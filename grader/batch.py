@@ -27,7 +27,6 @@ from grader.crew import Killed
 from grader.exercises import Course, Exercise
 from grader.gradebook import Entry, Gradebook, gradebook_csv
 from grader.grading import Grader, failed_report
-from grader.insight import class_page
 from grader.intake import HandIn
 from grader.isolation import Mode, Unavailable
 from grader.messages import text
@@ -316,6 +315,8 @@ class Batch:
 
     def finish(self) -> None:
         """Write what is made of all results: the gradebook, and the page on the class."""
+        from grader.insight import class_page  # imports torch, which nothing else here needs
+
         write(self.out / "gradebook.csv", gradebook_csv(self.book))
         course = Course.open(self._setting.course)
         write(self.out / "class.html", class_page(self.book, course, self._setting.lang))

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from grader.results import Report, Verdict
-from grader.similarity import sketch
+from grader.sketch import sketch
 
 SCHEMA_VERSION = 3  # of the table, of Outcome, and of what `sketch` makes
 TABLES = """
@@ -28,8 +28,7 @@ CREATE TABLE IF NOT EXISTS results (
     student TEXT NOT NULL, exercise TEXT NOT NULL, folder TEXT NOT NULL, key TEXT NOT NULL,
     score REAL NOT NULL, max_score REAL NOT NULL, verdict TEXT NOT NULL, mistakes TEXT NOT NULL,
     grader_version TEXT NOT NULL, seconds REAL NOT NULL, graded_at TEXT NOT NULL, previous_score REAL,
-    source TEXT NOT NULL, content TEXT NOT NULL, absent INTEGER NOT NULL, report BLOB NOT NULL,
-    outcome BLOB NOT NULL, sketch BLOB NOT NULL,
+    content TEXT NOT NULL, absent INTEGER NOT NULL, outcome BLOB NOT NULL, sketch BLOB NOT NULL, report BLOB NOT NULL,
     PRIMARY KEY (student, exercise)
 );
 """
@@ -47,7 +46,7 @@ class UnknownBook(Exception):
 class Entry(msgspec.Struct, frozen=True):
     """One row. `folder` is where its reports stand below `reports/`; `previous_score` is what a regrade replaced.
 
-    `source` is the submission's main file, for the comparison of submissions; `content` is the digest of all of it.
+    `content` is the digest of the submission.
     """
 
     student: str
@@ -62,7 +61,6 @@ class Entry(msgspec.Struct, frozen=True):
     seconds: float
     graded_at: str
     previous_score: float | None
-    source: str
     content: str = ""
     absent: bool = False
 
@@ -143,6 +141,8 @@ class Gradebook:
     ) -> Entry:
         """Keep a result, and return its row; `absent` tells that there is no submission.
 
+        Of `source`, the submission's main file, a sketch is kept for the comparison with others.
+
         Neither an error of the grader's own nor the lack of a submission ever replaces a grade: the book stays as it
         was, and the row says so only by its `previous_score`.
         """
@@ -152,16 +152,15 @@ class Gradebook:
             seconds=report.seconds,
             graded_at=report.graded_at,
             previous_score=None,
-            source=source,
             content=content,
             absent=absent,
         )
-        packed = (_packed(msgspec.json.encode(part)) for part in (report, _outcome(report)))
-        return self._replace(new, (*packed, _packed(sketch(source))))
+        parts = (msgspec.json.encode(_outcome(report)), sketch(source), msgspec.json.encode(report))
+        return self._replace(new, tuple(map(_packed, parts)))
 
     def miss(self, student: str, exercise: str) -> None:
         """Note that a student has handed in nothing for an exercise; a grade that is there stays."""
-        none = Entry(student, exercise, "", "", 0.0, 0.0, Verdict.MISSING, [], "", 0.0, "", None, "", absent=True)
+        none = Entry(student, exercise, "", "", 0.0, 0.0, Verdict.MISSING, [], "", 0.0, "", None, absent=True)
         self._replace(none, (b"", b"", b""))
 
     def _replace(self, new: Entry, blobs: tuple[bytes, ...]) -> Entry:
@@ -250,7 +249,7 @@ class Gradebook:
 
 
 FIELDS = Entry.__struct_fields__
-BLOBS = ("report", "outcome", "sketch")
+BLOBS = ("outcome", "sketch", "report")  # the long one last: SQLite reads a row up to what is asked for
 SELECT = f"SELECT {', '.join(FIELDS)} FROM results"
 MERGE = f"""
 INSERT OR REPLACE INTO results ({", ".join(FIELDS + BLOBS)})

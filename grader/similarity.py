@@ -9,12 +9,9 @@ many differently written submissions share is an idiom and does not count. A gro
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import functools
 import itertools
-import keyword
-import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +21,8 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from grader.sketch import BORDER, LINE, sketch
+
 Author = TypeVar("Author")
 
 TOKENS = 10  # in a row, that make a fingerprint
@@ -31,24 +30,10 @@ WINDOW = 4  # of these, one is kept: every stretch of TOKENS + WINDOW - 1 equal 
 ALIKE = 0.8  # of the smaller one's telling fingerprints are shared
 ENOUGH = 12  # telling fingerprints that both must have: less code than that looks alike by chance
 USUAL, USUAL_MIN, USUAL_MAX = 0.05, 10, 100  # shared by more of the different programs than that: an idiom
-SOURCE_MAX = 200_000  # characters that are looked at
 
-BORDER, LINE = "\n", "\r"  # in a sketch: before a definition; before a line, of which two characters follow
-CODES = 0xD000  # different characters that stand for tokens
 AFTER = BORDER.encode("utf-16-le") * (TOKENS + WINDOW)  # behind the last program, so that every place begins a stretch
 NONE = 1 << 40  # in place of a hash where there is none
 TOGETHER = 4000  # programs whose pairs are counted at once, so that memory stays bounded
-
-_LITERALS = re.compile(  # every branch takes all it can, so that the time is linear whatever the text
-    r'''"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?'''
-    r"""|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)|'(?:\\.|[^'\\\n])*+'?"""
-    r"""|\#[^\n]*+|\\\n""",
-    re.DOTALL,
-)
-_TOKEN = re.compile(r"(?:(\bself\s*\.)|(\.))?\s*([^\W\d]\w*)|(\d[\w.]*|[^\w\s])")
-_TOKENS = re.compile(r"(?:\bself\s*\.|\.)?\s*[^\W\d]\w*|\d[\w.]*|[^\w\s]")  # the same, found faster
-_DEFINITION = re.compile(r"(?:async\s+)?def\b|class\b|@")
-_KEPT = frozenset(keyword.kwlist) | {name for name in dir(builtins) if name.islower()}
 
 
 @dataclass(frozen=True)
@@ -153,55 +138,6 @@ def _around_centres(programs: Iterable[int], shares: Mapping[int, Mapping[int, f
         members = {centre: 1.0, **{at: share for at, share in near if at not in taken}}
         taken.update(members)
         yield members
-
-
-# ---- reading one submission
-
-
-def sketch(source: str) -> bytes:
-    """What is compared of a program, in UTF-16: its lines, each with its mark, in one character a token."""
-    parts: list[str] = []
-    for line in _without_literals(source[:SOURCE_MAX]).split("\n"):
-        plain = _plain(line)
-        if plain:
-            border = BORDER if _DEFINITION.match(plain) else ""
-            parts += [LINE, _mark(plain), border, *map(_code, _TOKENS.findall(plain))]
-    return "".join(parts).encode("utf-16-le")
-
-
-def _mark(plain: str) -> str:
-    """Two characters that tell a line from others, so that a stub's lines can be taken out of a sketch."""
-    found = zlib.crc32(plain.encode("utf-8", "backslashreplace"))
-    return chr(0x100 + (found >> 16) % CODES) + chr(0x100 + (found & 0xFFFF) % CODES)
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _code(written: str) -> str:
-    """A token, as it is written -> one character; the same on every machine and in every run."""
-    parts = _TOKEN.fullmatch(written)
-    token = normalised(*parts.groups("")) if parts else written
-    code = zlib.crc32(token.encode("utf-8", "replace")) % CODES
-    return chr(0x100 + code)  # below the surrogates: two bytes in UTF-16
-
-
-def _without_literals(source: str) -> str:
-    """The source without comments and without the content of strings."""
-    return _LITERALS.sub(lambda literal: '""' if literal[0][0] in "\"'" else " ", source)
-
-
-def _plain(line: str) -> str:
-    """The line without blanks that mean nothing; "" for a docstring, which by now is empty quotes."""
-    plain = " ".join(line.split())
-    return plain if plain.strip("'\"; rbfuRBFU") else ""
-
-
-def normalised(of_self: str, dot: str, name: str, other: str) -> str:
-    """A token of which an author's choice of names is taken away; keywords, builtins and attributes stay."""
-    if other:
-        return other
-    if of_self:
-        return "self.v"
-    return f".{name}" if dot else name if name in _KEPT else "v"
 
 
 # ---- winnowing, of all programs at once

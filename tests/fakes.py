@@ -1,17 +1,22 @@
 """A batch whose grading step is quick and made up, for tests that kill it: `python tests/fakes.py OUT COUNT JOBS`."""
 
+import contextlib
+import functools
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from grader.batch import Batch, Setting, Task, pending
+from grader import isolation
+from grader.batch import Batch, Setting, Task, graded, pending
 from grader.crew import Crew
-from grader.isolation import Unavailable
+from grader.isolation import Limits, Unavailable
 from grader.results import Isolation, Layer, PropertyResult, Report, Verdict
 from grader.submissions import Submission
+from grader.turns import Shared
 
 TINY = Path(__file__).parent / "courses" / "tiny"
 SETTING = Setting(TINY, "en", "best")
@@ -51,6 +56,51 @@ def step(setting: Setting, task: Task) -> tuple[bytes, str]:
 def uncontained(setting: Setting, task: Task) -> tuple[bytes, str]:
     """What a machine without isolation answers."""
     raise Unavailable(Isolation("none", [Layer("files", False, "no such thing here")]))
+
+
+def on_an_old_kernel(setting: Setting, task: Task) -> tuple[bytes, str]:
+    """The real step where the kernel has no Landlock."""
+    isolation.start = functools.partial(isolation.Zygote, Limits(), fork=True, without=["filesystem"])
+    return graded(setting, task)
+
+
+def on_a_busy_machine(setting: Setting, task: Task) -> tuple[bytes, str]:
+    """The real step where a call has but little time as long as other judges may be at work.
+
+    Notes in the log when this process was at work among others, and when it was alone, and on what.
+    """
+    _make_busy()
+    _now_graded[:] = [task.student]
+    return graded(setting, task)
+
+
+_now_graded: list[str] = []
+
+
+@functools.cache
+def _make_busy() -> None:
+    from grader.isolation.workers import Worker
+
+    calm, limits = [False], {True: Limits(wall_seconds_per_call=3), False: Limits(wall_seconds_per_call=0.3)}
+
+    def noted(how: str):
+        take = getattr(Shared, how)
+
+        @contextlib.contextmanager
+        def turn(self: Shared) -> Iterator[None]:
+            with take(self):
+                calm[0], began = how == "alone", time.monotonic()
+                try:
+                    yield
+                finally:
+                    calm[0], ended = False, time.monotonic()
+                    with (Path(os.environ["FAKE_LOG"]) / LOG).open("a") as log:
+                        log.write(f"{how} {_now_graded[0]} {os.getpid()} {began} {ended}\n")
+
+        return turn
+
+    Shared.together, Shared.alone = noted("together"), noted("alone")
+    Worker.limits = property(lambda self: limits[calm[0]], lambda self, given: None)
 
 
 def main(out: Path, count: int, jobs: int) -> None:

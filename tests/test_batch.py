@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -381,7 +382,55 @@ def test_isolation_that_is_not_to_be_had_has_its_own_exit_code(tmp_path, capfd, 
     assert "no such thing here" in capfd.readouterr().err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the lock-down is Linux's")
+@pytest.mark.parametrize(("mode", "code"), [("require", 4), ("best", 0)])
+def test_a_layer_that_is_missing_ends_the_batch_unless_the_best_will_do(
+    tmp_path, capfd, monkeypatch, fake_log, mode, code
+):
+    """With real judges and workers: none is given a submission where the isolation is required."""
+    monkeypatch.setattr(Batch.__init__, "__defaults__", (fakes.on_an_old_kernel,))
+    folder, out = a_class(tmp_path / "in", anna=REFERENCE), tmp_path / "out"
+    words = ("batch", folder, "--out", out, "--course", TINY, "--jobs", 1, "--lang", "en")
+    assert grade(*words, "--isolation", mode) == code
+    if mode == "require":
+        assert re.search("missing are filesystem: .*left out", capfd.readouterr().err)
+        assert not list(out.glob("reports/*"))
+        assert grade(*words) == code  # it is what a batch does unless told otherwise
+    else:
+        told = json.loads((out / "reports/anna/ex01_scores.json").read_text())
+        assert (told["score"], told["isolation"]["level"]) == (100, "limits_only")
+        assert "the solutions included" in told["isolation"]["not_prevented"][0]
+
+
 # ---- alone
+
+SLOW_AT_FIRST = REFERENCE.replace(
+    "    return q @", "    if not asked:\n        asked.append(time.sleep(0.8))\n    return q @"
+).replace("import torch", "import time\nasked = []\nimport torch", 1)
+HANGS = REFERENCE.replace("    return q @", "    while True: pass\n    return q @")
+
+
+def test_in_a_batch_a_time_limit_counts_if_it_is_reached_alone_too(tmp_path, fake_log):
+    course = Course.open(TINY)
+    right = {f"s{number}": f"{REFERENCE}\n# {number}\n" for number in range(6)}
+    found = hand_ins(a_class(tmp_path / "in", slow=SLOW_AT_FIRST, hangs=HANGS, **right), course)
+    with Batch(tmp_path / "out", Setting(TINY, "en", "best"), fakes.on_a_busy_machine) as batch:
+        crew = Crew(2)
+        list(batch.run(plan(found, course.exercises, course, "en"), crew))
+        crew.shutdown()
+        entries = {entry.student: entry for entry in batch.book.entries()}
+        hung = batch.book.report("hangs", "ex01_scores")
+    assert (entries["slow"].verdict, entries["slow"].score) == (Verdict.PASSED, 100)
+    assert {entry.verdict for name, entry in entries.items() if name != "hangs"} == {Verdict.PASSED}
+    assert entries["hangs"].verdict is Verdict.TIMEOUT
+    assert hung.properties[0].verdict is Verdict.TIMEOUT
+    turns = [line.split() for line in fake_log.read_text().splitlines()]
+    alone = [turn for turn in turns if turn[0] == "alone"]
+    assert {name for _, name, *_ in alone} >= {"slow", "hangs"}
+    assert len({pid for _, _, pid, *_ in turns}) == 2
+    for _, _, pid, *times in alone:
+        began, ended = map(float, times)
+        assert not [turn for turn in turns if turn[2] != pid and began < float(turn[4]) and float(turn[3]) < ended]
 
 
 def test_who_is_alone_waits_for_the_others_and_they_for_him(tmp_path):

@@ -12,7 +12,8 @@ import torch
 
 from grader import similarity
 from grader.exercises import Course, Exercise, without_markers
-from grader.similarity import ALIKE, ENOUGH, Group, fingerprints, sketch
+from grader.similarity import ALIKE, ENOUGH, Group, fingerprints
+from grader.sketch import sketch
 
 STUB = '''
 """ex00: attention."""
