@@ -2,7 +2,8 @@
 
     python bench/isolation.py [RUNS]
 
-Prints milliseconds: the median of a worker's start, and the mean of a question.
+Prints milliseconds: medians of a worker's start and of the lock-down inside it, by the worker's own clocks from the
+first layer until all were tried; the mean of a question.
 """
 
 import statistics
@@ -23,6 +24,12 @@ def spawned(zygote: isolation.Zygote) -> float:
     return 1000 * took
 
 
+def locked_down(zygote: isolation.Zygote) -> tuple[float, float]:
+    """Milliseconds of a worker's lock-down, and of these the ones in which it had the processor."""
+    with zygote.worker() as worker:
+        return 1000 * worker.hello.seconds, 1000 * worker.hello.cpu_seconds
+
+
 def asked(zygote: isolation.Zygote, count: int) -> float:
     """Milliseconds of one small question and its answer."""
     from grader import wire
@@ -41,6 +48,10 @@ def main(runs: int) -> None:
         ready = statistics.median(spawned(contained) for _ in range(runs))
         print(f"isolation here: {contained.describe().level}")
         print(f"a worker, forked and locked down {ready:6.1f} ms (promise: 15)")
+        wall, cpu = (
+            statistics.median(column) for column in zip(*(locked_down(contained) for _ in range(runs)), strict=True)
+        )
+        print(f"  of it the lock-down            {wall:6.2f} ms, {cpu:.2f} ms of CPU (promise: 3)")
         print(f"a question and its answer        {asked(contained, 10 * runs):6.2f} ms")
 
 

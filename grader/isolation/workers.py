@@ -34,12 +34,17 @@ class Worker:
         self._printed = 0
         self._end: WorkerEnded | None = None
         try:
-            self.layers = self._await_hello()
+            self.hello = self._await_hello()
         except BaseException:
             self.close()
             raise
         line.setblocking(False)
         output.setblocking(False)
+
+    @property
+    def layers(self) -> list[lockdown.Layer]:
+        """What of the lock-down holds."""
+        return list(self.hello.layers)
 
     def isolation(self, lang: str = "en") -> Isolation:
         """What stands between this worker and the machine."""
@@ -144,15 +149,15 @@ class Worker:
     ) -> None:
         self.close()
 
-    def _await_hello(self) -> list[lockdown.Layer]:
+    def _await_hello(self) -> zygote.Hello:
         self._line.settimeout(self.limits.startup_seconds)
         try:
-            hello = zygote.receive(self._line, zygote.Hello)
+            hello: zygote.Hello | None = zygote.receive(self._line, zygote.Hello)
         except msgspec.DecodeError as error:
             raise ConnectionError(str(error)) from None
         if hello is None:
             raise ConnectionError("the worker ended before it was ready")
-        return list(hello.layers)
+        return hello
 
     # ------------------------------------------------------------------------------------- the exchange
 

@@ -42,10 +42,11 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """A worker is ready. `seconds` is what the lock-down took."""
+    """A worker is ready. `seconds` is what the lock-down took, `cpu_seconds` what of it the processor was at work."""
 
     layers: list[lockdown.Layer]
     seconds: float
+    cpu_seconds: float
 
 
 class Ready(msgspec.Struct, tag="ready", frozen=True):
@@ -227,10 +228,10 @@ def _become_worker(
         _reopen_streams()
     else:
         sys.stdout = sys.stderr = output.makefile("w", encoding="utf-8", errors="backslashreplace")
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     layers = lockdown.apply(plan, parent)
     observe.locked_down = True
-    send(line, Hello(layers, time.perf_counter() - began))
+    send(line, Hello(layers, time.perf_counter() - began, time.process_time() - cpu_began))
     with suppress(ConnectionError):
         serve.serve(line)
     os._exit(0)
