@@ -5,6 +5,7 @@ fails only where a right sampler, of whatever kind, would look as odd less than 
 budget, shared among all the claims about frequencies.
 """
 
+import itertools
 import math
 
 import torch
@@ -35,21 +36,26 @@ TABLE = torch.tensor(  # three kinds of rows [3, V]: unsorted, no ties, one of t
         [41.0, 43.5, 39.2, 42.6, 40.1, 38.0, 43.1],
     ]
 )
+LOW = torch.tensor([[-1502.2, -1498.9, -1500.4, -1501.0, -1499.5, -1500.8, -1503.0]])  # below many a number that blocks
+WIDE = torch.linspace(1.0, -1.0, 800)[None]  # [1, V]: many tokens, none of them likely
+BIN = 100  # neighbours in WIDE that are counted together
+BINS = [f"{first} to {first + BIN - 1}" for first in range(0, WIDE.shape[1], BIN)]
 
 # ------------------------------------------------------------------------------------------- choosing one token
 
 
 @prop(points=8, cases=4)
 def temperature_zero_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
-    """At temperature 0 each row gets the token of its largest logit, whatever `top_k` is."""
+    """At temperature 0 each row gets the token of its largest logit, by however little, whatever `top_k` is."""
     logits = distinct(B, V, seed)
+    near = 300 + logits / 500  # the same order, the gaps about 0.001
     tokens = next_token(logits, temperature=0)
     shape(tokens, [B])
     dtype(tokens, torch.int64)
     exactly(tokens, logits.argmax(dim=1))
-    exactly(next_token(logits.T.contiguous().T, 0.0), logits.argmax(dim=1), what="not contiguous")
+    exactly(next_token(near.T.contiguous().T, 0.0), logits.argmax(dim=1), what="near each other, not contiguous")
     exactly(next_token(100 * logits.double(), 0), logits.argmax(dim=1), what="float64")
-    exactly(next_token(-logits, temperature=0, top_k=3), logits.argmin(dim=1), what="top_k=3")
+    exactly(next_token(-near, temperature=0, top_k=3), logits.argmin(dim=1), what="near each other, top_k=3")
     exactly(next_token(logits[:1].expand(B, V), 0), logits[:1].argmax(dim=1).expand(B), what="expanded")
 
 
@@ -57,7 +63,7 @@ def temperature_zero_takes_the_largest(next_token, V: Size["V"], B: Size["B"], s
 def top_k_of_one_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
     """With `top_k=1` each row gets the token of its largest logit, at every temperature; so it does at a tiny one."""
     logits = distinct(B, V, seed)
-    exactly(next_token(logits, top_k=1), logits.argmax(dim=1), what="temperature=1")
+    exactly(next_token(logits.double(), top_k=1), logits.argmax(dim=1), what="temperature=1, float64")
     exactly(next_token(logits, 2.5, 1), logits.argmax(dim=1), what="temperature=2.5")
     exactly(next_token(logits, temperature=1e-3), logits.argmax(dim=1), what="temperature=0.001")
 
@@ -68,34 +74,39 @@ def tokens_follow_the_softmax(next_token):
 
     def sample(rounds):
         kinds = torch.arange(rounds * 6_000) % len(TABLE)
-        yield next_token(TABLE[kinds], generator=Stream(rounds)), kinds, TABLE
+        yield next_token(TABLE.T[:, kinds].T, generator=Stream(rounds)), kinds, TABLE
+        tokens = next_token(WIDE.expand(rounds * 250, -1))
+        yield tokens // BIN, torch.zeros_like(tokens), in_bins(WIDE), None, BINS
 
     holds_for(sample)
 
 
-@prop(points=8, cases=2)
-def temperature_divides_the_logits(next_token, temperature: Choice[0.6, 2]):
-    """At another temperature each token comes as often as `softmax(logits / temperature)` says."""
+@prop(points=8, cases=4)
+def temperature_divides_the_logits(next_token, setting: Choice[(0.6, 1), (2, 1), (0.002, 0.002), (20, 25)]):
+    """At another temperature, tiny or huge, each token comes as often as `softmax(logits / temperature)` says."""
+    temperature, spread = setting
+    table = (TABLE * spread).double() if spread > 1 else TABLE * spread
 
     def sample(rounds):
         kinds = torch.arange(rounds * 6_000) % len(TABLE)
-        yield next_token(TABLE[kinds], temperature), kinds, TABLE / temperature
+        yield next_token(table[kinds], temperature), kinds, table / temperature
 
     holds_for(sample)
 
 
-@prop(points=9, cases=4)
-def top_k_keeps_the_k_largest(next_token, k: Choice[3, 2, 7, 40], temperature: Choice[1.0, 1.7]):
+@prop(points=9, cases=5)
+def top_k_keeps_the_k_largest(next_token, k: Choice[3, 2, 6, 40, 7], temperature: Choice[1.0, 1.7, 0.6]):
     """With `top_k`, only the k largest logits of each row are drawn, as often as the softmax over them says."""
+    table = torch.cat([TABLE, LOW])
 
     def sample(rounds):
-        kinds = torch.arange(rounds * 4_500) % len(TABLE)
-        yield next_token(TABLE[kinds], temperature=temperature, top_k=k), kinds, largest(k) / temperature
+        kinds = torch.arange(rounds * 6_000) % len(table)
+        yield next_token(table[kinds], temperature=temperature, top_k=k), kinds, largest(k, table) / temperature
 
     holds_for(sample)
 
 
-@prop(points=7, cases=2)
+@prop(points=5, cases=2)
 def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
     """What one row gets says nothing about what another row gets in the same call, near it or far from it."""
 
@@ -114,20 +125,27 @@ def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
 def same_generator_gives_same_tokens(next_token, generate, subject):
     """The state of the generator decides the tokens, nothing else does, and each draw takes it further."""
     flat = torch.linspace(0.0, 0.7, 8).repeat(60, 1)  # all tokens likely: 60 of them do not agree by chance
-    for top_k in (None, 6):
-        tokens = next_token(flat, 0.9, top_k, Stream(7))
-        exactly(next_token(flat, 0.9, top_k, generator=Stream(7)), tokens, what="the same state")
-        differ(next_token(flat, 0.9, top_k, Stream(8)), tokens, "another_state")
+    for temperature, top_k in ((0.9, None), (1.8, 6)):
+        tokens = next_token(flat, temperature, top_k, Stream(7))
+        exactly(next_token(flat, temperature, top_k, generator=Stream(7)), tokens, what="the same state")
+        differ(next_token(flat, temperature, top_k, Stream(8)), tokens, "another_state")
         going = subject.make("generator", seed=7)
-        exactly(next_token(flat, 0.9, top_k, generator=going), tokens, what="the same state")
-        differ(next_token(flat, 0.9, top_k, generator=going), tokens, "state_not_used")
-        differ(next_token(flat, 0.9, top_k), next_token(flat, 0.9, top_k), "always_the_same")
+        exactly(next_token(flat, temperature, top_k, generator=going), tokens, what="the same state")
+        differ(next_token(flat, temperature, top_k, generator=going), tokens, "state_not_used")
+        differ(next_token(flat, temperature, top_k), next_token(flat, temperature, top_k), "always_the_same")
     model = subject.make("known_logits", table=flat[:1])
     prompt = torch.zeros(60, 3, dtype=torch.int64)
-    texts = generate(model, prompt, 4, generator=Stream(7))
-    exactly(generate(model, prompt, 4, generator=Stream(7)), texts, what="the same state, generate")
-    differ(generate(model, prompt, 4, generator=Stream(8)), texts, "another_state")
+    texts = generate(model, prompt, 4, 1.8, 6, Stream(7))
+    going = subject.make("generator", seed=7)
+    exactly(generate(model, prompt, 4, 1.8, 6, going), texts, what="the same state, generate")
+    differ(generate(model, prompt, 4, 1.8, 6, going), texts, "state_not_used")
+    differ(generate(model, prompt, 4, 1.8, 6, Stream(8)), texts, "another_state")
     differ(generate(model, prompt, 4), generate(model, prompt, 4), "always_the_same")
+    alone = [generate(model, prompt[:1], 25, generator=Stream(7)) for _ in range(2)]
+    exactly(alone[0], alone[1], what="the same state, one row")
+    with subject.one_seed():
+        agree(next_token(flat), next_token(flat), "not_torchs_dice")
+        agree(generate(model, prompt, 4), generate(model, prompt, 4), "not_torchs_dice")
 
 
 @prop(points=7)
@@ -137,12 +155,13 @@ def bad_arguments_raise(next_token, generate, subject):
     prompt = torch.tensor([[1, 2, 3], [4, 5, 6], [0, 1, 2]])
     for arguments, value in (
         ({"top_k": 0}, 0),
-        ({"top_k": -3}, -3),
+        ({"top_k": -1}, -1),
         ({"temperature": -0.5}, -0.5),
         ({"temperature": 0, "top_k": 0}, 0),
         ({"temperature": 0, "top_k": -2}, -2),
         ({"temperature": -0.25, "top_k": 1}, -0.25),
         ({"temperature": -2, "top_k": 40}, -2),
+        ({"temperature": -0.001}, -0.001),
     ):
         raises(next_token, TABLE, error=ValueError, mentions=[value], **arguments)
         raises(generate, model, prompt, 2, error=ValueError, mentions=[value], **arguments)
@@ -162,50 +181,67 @@ def prompt_comes_first(generate, subject, B: Size["B"], T: Choice[5, 9, 1, 6], n
     holds(((text >= 0) & (text < 7)).all(), "no_token")
 
 
-@prop(points=9, cases=6)
+@prop(points=9, cases=5)
 def each_step_sees_the_last_tokens(
-    generate, subject, reference, B: Size["B"], T: Choice[3, 6, 8, 1], greedy: Choice[True, False], seed: Seed
+    generate, subject, reference, B: Size["B"], T: Choice[3, 6, 8, 1, 38], greedy: Choice[True, False], seed: Seed
 ):
     """Each step feeds exactly the last `min(t, max_len)` tokens, and takes the next one from the last position."""
     arguments = {"temperature": 0} if greedy else {"top_k": 1, "temperature": 1.5}
-    model, prompt = writer(subject, B, T, seed)
-    text = generate(model, prompt, 7, **arguments)
+    max_len = 6 if T < 10 else 40
+    model, prompt = writer(subject, B, T, seed, max_len)
+    text = generate(model, prompt.T.contiguous().T, 7, **arguments)
     shape(text, [B, T + 7])
-    windows = [text[row, max(0, t - 6) : t].tolist() for t in range(T, T + 7) for row in range(B)]
+    windows = [text[row, max(0, t - max_len) : t].tolist() for t in range(T, T + 7) for row in range(B)]
     fed = [row.tolist() for ids in model.method("noted")()["fed"] for row in ids]
     wrong = next((ids for ids in fed if ids not in windows), None)
     holds(wrong is None, "fed_other_tokens", fed=wrong)
     holds(sorted(fed) == sorted(windows), "fed_how_often", got=len(fed), want=len(windows))
-    exactly(text, reference.generate(*writer(reference, B, T, seed), 7, temperature=0))
+    exactly(text, reference.generate(*writer(reference, B, T, seed, max_len), 7, temperature=0), what="the text")
+    if greedy:  # the same text again, from other weights
+        model.write({"table": near_ties(seed + 1)})
+        other, _ = writer(reference, B, T, seed, max_len, near_ties(seed + 1))
+        want = reference.generate(other, prompt, 7, temperature=0)
+        exactly(generate(model, prompt, 7, **arguments), want, what="the text after the weights changed")
 
 
 @prop(points=7, cases=4)
-def model_runs_in_eval_mode(generate, subject, mode: Choice["train", "eval"], n: Choice[3, 1], seed: Seed):
+def model_runs_in_eval_mode(
+    generate, subject, setting: Choice[("train", 3), ("eval", 1), ("train", 0), ("eval", 0)], seed: Seed
+):
     """At every step the model is in eval mode, and afterwards it is in the mode it came in, all its parts."""
-    model, prompt = writer(subject, 3, 5, seed)
-    model.train() if mode == "train" else model.eval()
-    generate(model, prompt, n)
-    for step, found in enumerate(model.method("noted")()["modes"]):
-        holds(found == "eval", "ran_in_mode", step=step, mode=found)
-    holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
-    holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
+    mode, n = setting
+    for length, arguments in ((5, {}), (8, {"temperature": 0})):
+        model, prompt = writer(subject, 3, length, seed)
+        model.train() if mode == "train" else model.eval()
+        generate(model, prompt, n, **arguments)
+        for step, found in enumerate(model.method("noted")()["modes"]):
+            holds(found == "eval", "ran_in_mode", step=step, mode=found)
+        holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
+        holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
 
 
 @prop(points=6)
 def no_graph_is_built(generate, subject):
     """The model runs without gradients, and whether the caller has them switched on stays as it was."""
-    model, prompt = writer(subject, 3, 5, 1)
-    effects = generate.effects(model, prompt, 3)
-    for step, graph in enumerate(model.method("noted")()["graphs"]):
-        holds(not graph, "built_a_graph", step=step)
-    holds(effects.keeps_grad_mode, "grad_mode_left")
+    for mode, length, arguments in (("train", 5, {}), ("eval", 8, {"temperature": 0})):
+        model, prompt = writer(subject, 3, length, 1)
+        model.train() if mode == "train" else model.eval()
+        effects = generate.effects(model, prompt, 3, **arguments)
+        for step, graph in enumerate(model.method("noted")()["graphs"]):
+            holds(not graph, "built_a_graph", step=step)
+        holds(effects.keeps_grad_mode, "grad_mode_left")
+    holds(model.parameters()["table"].requires_grad, "parameters_switched")
+    model.method("requires_grad_")(False)
+    generate(model, prompt, 1)
+    holds(not model.parameters()["table"].requires_grad, "parameters_switched")
 
 
-@prop(points=6, cases=3)
+@prop(points=5, cases=3)
 def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.6, None), (1.7, 3)], seed: Seed):
     """Early and late in a text, tokens follow the softmax at this temperature and `top_k`, whatever came before."""
     temperature, k = setting
-    scaled = largest(k or 7) / temperature
+    scaled = largest(k or 7, TABLE) / temperature
+    arguments = {} if setting == (1.0, None) else {"temperature": temperature, "top_k": k}
 
     def sample(rounds):
         prompt = torch.randint(7, (rounds * 200, 4), generator=torch.Generator().manual_seed(seed))
@@ -213,11 +249,12 @@ def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.
         text = generate(model, prompt, 8, temperature, k, Stream(seed + rounds))
         shape(text, [len(prompt), 12])
         windows = [text[:, max(0, t - 6) : t] for t in range(4, 12)]
-        kinds = torch.stack([(ids * torch.arange(1, ids.shape[1] + 1)).sum(1) % 3 for ids in windows])  # [n, B]
+        sums = [(ids * torch.arange(1, ids.shape[1] + 1)).sum(1) for ids in windows]
+        kinds = torch.stack(sums) % len(TABLE)  # [n, B]
         for steps in (slice(0, 1), slice(1, 4), slice(4, 8)):
             yield text[:, 4:].T[steps].flatten(), kinds[steps].flatten(), scaled
         model = subject.make("known_logits", table=TABLE[:1], max_len=6)  # the same logits at every step
-        text = generate(model, prompt, 8, temperature, k)[:, 4:]
+        text = generate(model, prompt, 8, **arguments)[:, 4:]
         for one, other in ((text[:, :-1], text[:, 1:]), (text[::2], text[1::2])):
             kind = torch.zeros(one.numel(), dtype=torch.int64)
             yield pairs(one.flatten(), other.flatten(), kind, kind, scaled[:1])
@@ -225,15 +262,43 @@ def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.
     holds_for(sample)
 
 
+@prop(points=3, cases=3)
+def few_texts_follow_the_softmax(generate, subject, setting: Choice[(1, None), (3, None), (1, BIN)]):
+    """Seventy tokens in one text, or in three, follow the softmax, and no text knows what another gets."""
+    rows, k = setting
+    table = WIDE if rows == 1 else torch.zeros(1, 3)  # [1, V]
+    arguments = {"top_k": k} if k else {}
+    shown = WIDE.where(torch.arange(WIDE.shape[1]) < (k or WIDE.shape[1]), -math.inf)
+
+    def sample(rounds):
+        model = subject.make("known_logits", table=table, max_len=1)
+        prompt = torch.zeros(rows, 1, dtype=torch.int64)
+        texts = [generate(model, prompt, 70, **arguments) for _ in range(rounds)]
+        for text in texts:
+            shape(text, [rows, 71])
+        drawn = torch.cat([text[:, 1:] for text in texts], dim=1)
+        kind = torch.zeros(drawn.shape[1], dtype=torch.int64)
+        if rows == 1:
+            yield drawn[0] // BIN, kind, in_bins(shown), None, BINS
+        for one, other in itertools.combinations(drawn, 2):
+            yield pairs(one, other, kind, kind, table)
+
+    holds_for(sample)
+
+
 @prop(points=3, cases=2)
 def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"]):
-    """The logits, the prompt, and what the model answered are the same afterwards."""
-    for arguments in ({"temperature": 0.5}, {"top_k": 3}, {"temperature": 0}, {}):
+    """The logits, the prompt, the model, and what the model answered are the same afterwards."""
+    for length, arguments in ((8, {"temperature": 0.5}), (2, {"top_k": 3}), (8, {"temperature": 0}), (5, {})):
         inputs_unchanged(next_token, logits, **arguments)
         inputs_unchanged(next_token, logits.clone().requires_grad_(), **arguments)
-        model, prompt = writer(subject, 3, 8, 2)
+        model, prompt = writer(subject, 3, length, 2)
         inputs_unchanged(generate, model, prompt, 3, **arguments)
         holds(model.method("noted")()["spoiled"] == 0, "logits_spoiled")
+        holds(model.attribute("max_len") == 6, "max_len_changed", got=model.attribute("max_len"), want=6)
+        weights = model.parameters()["table"].value
+        dtype(weights, torch.float32, what="the model's weights")
+        exactly(weights, near_ties(2), what="the model's weights")
 
 
 @prop(points=2)
@@ -255,21 +320,37 @@ def distinct(rows, width, seed):
     return 0.7 * torch.rand(rows, width, generator=generator).argsort(dim=1) - 2.5
 
 
-def writer(side, rows, length, seed):
-    """A model with `max_len` 6 whose logits depend on all it is fed, and a prompt [rows, length] for it."""
-    table = distinct(11, 7, seed)
+def near_ties(seed):
+    """Logits [11, 7] of which the largest wins by little: whoever handles them on the way shifts the choice."""
+    logits = distinct(11, 7, seed)
+    second = logits.topk(2).indices[:, 1:]  # [11, 1]
+    return logits.scatter(1, second, logits.amax(1, keepdim=True) - 0.0001)
+
+
+def writer(side, rows, length, seed, max_len=6, table=None):
+    """A model whose logits depend on all it is fed, and a prompt [rows, length] for it."""
+    table = near_ties(seed) if table is None else table
     prompt = torch.randint(7, (rows, length), generator=torch.Generator().manual_seed(seed + 1))
-    return side.make("known_logits", table=table, max_len=6), prompt
+    return side.make("known_logits", table=table, max_len=max_len), prompt
 
 
 def differ(tokens, others, key):
     holds(tokens.shape != others.shape or (tokens != others).any(), key)
 
 
-def largest(k):
+def agree(tokens, others, key):
+    holds(tokens.shape == others.shape and (tokens == others).all(), key)
+
+
+def largest(k, table):
     """The table, with all but the k largest logits of each row blocked."""
-    rank = TABLE.argsort(dim=1, descending=True).argsort(dim=1)
-    return TABLE.masked_fill(rank >= k, -math.inf)
+    rank = table.argsort(dim=1, descending=True).argsort(dim=1)
+    return table.masked_fill(rank >= k, -math.inf)
+
+
+def in_bins(logits):
+    """The logits of groups of BIN tokens: of all that the group weighs."""
+    return logits.unflatten(1, (-1, BIN)).logsumexp(2)
 
 
 def pairs(tokens, others, kinds, other_kinds, logits):
@@ -290,12 +371,13 @@ def holds_for(sample):
             return
 
 
-def claims(tokens, kinds, logits, width=None):
+def claims(tokens, kinds, logits, width=None, names=None):
     """How odd each token's share is, and how odd the mean of the logits drawn: -log(chance), message, numbers.
 
-    With `width`, the tokens are pairs: `first * width + second`.
+    With `width`, the tokens are pairs: `first * width + second`. With `names`, they stand for groups of tokens.
     """
     shape(tokens, [len(kinds)])
+    dtype(tokens, torch.int64)
     holds(((tokens >= 0) & (tokens < logits.shape[1])).all(), "no_token")
     x = logits.double()
     p = x.softmax(dim=1)  # [K, V]
@@ -305,12 +387,15 @@ def claims(tokens, kinds, logits, width=None):
     kind, token = divmod(int(odd.argmax()), x.shape[1])
     expected = f"{float(draws[kind] * p[kind, token]):.4g}"
     counts = {"draws": int(draws[kind]), "times": int(times[kind, token]), "expected": expected}
+    if names is not None:
+        yield float(odd[kind, token]), "how_often_among", {"tokens": names[token], **counts}
+        return
     if width is None:
         yield float(odd[kind, token]), "how_often", {"token": token, **counts}
     else:
         yield float(odd[kind, token]), "how_often_together", {"one": token // width, "other": token % width, **counts}
     possible = p > 0
-    x, times = x.where(possible, 0.0), times.where(possible, 0.0)
+    x, times = (x - x.amax(1, keepdim=True)).where(possible, 0.0), times.where(possible, 0.0)
     got, want = float((times * x).sum() / times.sum()), float((draws * p * x).sum() / draws.sum())
     yield tilt(times, x, p), "mean_logit", {"got": f"{got:.4g}", "want": f"{want:.4g}", "draws": int(draws.sum())}
 

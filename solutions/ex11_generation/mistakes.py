@@ -28,6 +28,12 @@ LOGITS = "                logits = model(window)[:, -1]  # [B, V]"
 NEW = "                new = next_token(logits, temperature, top_k, generator)  # [B]"
 CAT = "                idx = torch.cat([idx, new[:, None].to(idx.dtype)], dim=1)  # [B, t + 1]"
 RETURN = "    return idx  # [B, T + max_new_tokens]"
+MASKED = """    scaled = logits / temperature
+    if top_k is not None:
+        smallest = scaled.topk(min(top_k, logits.shape[-1])).values[:, -1:]
+        scaled = scaled.masked_fill(scaled < smallest, {fill})
+    return torch.multinomial(scaled.softmax(-1), 1, generator=generator).squeeze(-1)"""
+IMPORTS = "from torch import Tensor, nn\n"
 
 MISTAKES = [
     # ------------------------------------------------------------------------------------------- temperature
@@ -108,7 +114,50 @@ MISTAKES = [
         ),
         zh=("除以的是温度的平方根", "开方是注意力缩放里的事。这里直接用温度去除 logits。"),
     ),
+    Mistake(
+        "takes_a_low_temperature_for_zero",
+        old=GREEDY,
+        new=GREEDY.replace("== 0", "< 0.1"),
+        caught_by="temperature_divides_the_logits",
+        en=(
+            "takes the largest logit at every low temperature",
+            "Only 0 means that. At temperature 0.01 two logits that differ by 0.01 are still 73 to 27.",
+        ),
+        zh=(
+            "温度一低就直接取最大的 logit",
+            "只有 0 才是这个意思。温度 0.01 时，相差 0.01 的两个 logit 仍然是 73 比 27。",
+        ),
+    ),
+    Mistake(
+        "does_not_go_below_a_tenth",
+        old=PROBABILITIES,
+        new="    probabilities = ((kept - kept[:, :1]) / max(temperature, 0.1)).softmax(dim=-1)",
+        caught_by="temperature_divides_the_logits",
+        en=(
+            "raises a low temperature before it divides by it",
+            "A floor under the temperature answers another question than the one asked. Only 0 cannot be divided by, and "
+            "it has a path of its own; subtract the largest logit first if exp overflows.",
+        ),
+        zh=(
+            "先把很低的温度抬高了再去除",
+            "给温度设下限，回答的就不是调用者的问题了。不能作除数的只有 0，它另有处理；如果怕 exp 溢出，先减去最大的 logit。",
+        ),
+    ),
     # ----------------------------------------------------------------------------------------------- the draw
+    Mistake(
+        "returns_narrow_tokens",
+        old="    return tokens.gather(dim=-1, index=chosen).squeeze(-1)  # [B]",
+        new="    return tokens.gather(dim=-1, index=chosen).squeeze(-1).int()",
+        caught_by="tokens_follow_the_softmax",
+        en=(
+            "returns the drawn tokens as another dtype than int64",
+            "Token ids are int64 in torch, as argmax, multinomial and topk return them. Nothing needs to be converted.",
+        ),
+        zh=(
+            "抽到的 token 不是 int64",
+            "torch 里的 token id 是 int64，argmax、multinomial、topk 返回的就是它。不需要再转换。",
+        ),
+    ),
     Mistake(
         "takes_the_largest_always",
         old=CHOSEN,
@@ -302,6 +351,22 @@ MISTAKES = [
         zh=("把要屏蔽的 logit 设成了 0", "exp(0) 是 1，不是 0：logit 为 0 甚至可能是最大的。什么数的指数才是 0？"),
     ),
     Mistake(
+        "blocks_with_a_number_that_is_not_small_enough",
+        old=DRAW,
+        new=MASKED.format(fill="-100.0"),
+        caught_by="top_k_keeps_the_k_largest",
+        en=(
+            "blocks logits with a number that others can be below",
+            "Only differences of logits count, so a row may lie as low as it likes: where the kept logits are below the "
+            "number, the blocked tokens win. -inf is below everything.",
+        ),
+        zh=(
+            "用来屏蔽的数不够小，别的 logit 可能比它还低",
+            "起作用的只是 logit 之差，一行可以整个都很低：如果留下的 logit 比那个数还低，被屏蔽的 token 反而占了上风。-inf "
+            "比什么都低。",
+        ),
+    ),
+    Mistake(
         "looks_for_the_largest_in_the_whole_batch",
         old=DRAW,
         new="""    scaled = logits / temperature
@@ -393,6 +458,23 @@ MISTAKES = [
             "新建的 torch.Generator() 总是从同一个默认种子开始：每次调用抽到的 token 都一样。",
         ),
     ),
+    Mistake(
+        "keeps_a_generator_for_itself",
+        edits=[
+            (IMPORTS, IMPORTS + "\nOWN = torch.Generator().manual_seed(1234)\n"),
+            (CHOSEN, "    generator = OWN if generator is None else generator\n" + CHOSEN),
+        ],
+        caught_by="same_generator_gives_same_tokens",
+        en=(
+            "draws from a generator of the file's own where none was given",
+            "Whoever calls torch.manual_seed expects to get the same text again. Without a generator, torch's own one "
+            "decides: hand None on.",
+        ),
+        zh=(
+            "没有给 generator 时，用的是文件里自备的一个",
+            "调用 torch.manual_seed 的人希望再次得到同样的文本。没有给 generator 时由 torch 自己的来决定：把 None 原样传下去。",
+        ),
+    ),
     # ------------------------------------------------------------------------------------------ bad arguments
     Mistake(
         "accepts_a_negative_temperature",
@@ -440,6 +522,22 @@ MISTAKES = [
         zh=(
             "把 `top_k=0` 当成了不限制",
             "0 在 Python 里为假，所以 `if top_k:` 和 `top_k or ...` 会放它过去。不限制是 None；从 0 个 token 里选则是错误。",
+        ),
+    ),
+    Mistake(
+        "takes_a_top_k_of_minus_one_for_no_limit",
+        edits=[
+            (TOO_FEW + GREEDY, "    top_k = None if top_k == -1 else top_k\n" + TOO_FEW + GREEDY),
+            (BOTH + MODE, BOTH.replace("top_k < 1", "top_k < 1 and top_k != -1") + MODE),
+        ],
+        caught_by="bad_arguments_raise",
+        en=(
+            "takes `top_k=-1` for no limit",
+            "Some libraries agree on that. Here no limit is None, and every number below 1 is an error.",
+        ),
+        zh=(
+            "把 `top_k=-1` 当成了不限制",
+            "有些库是这样约定的。这里不限制是 None，凡是小于 1 的数都是错误。",
         ),
     ),
     Mistake(
@@ -564,6 +662,28 @@ MISTAKES = [
         ),
         zh=("遇到 token 0 就让这一行停下", "这里没有任何 token 有特殊含义：每一行都要一直写到规定的数量。"),
     ),
+    Mistake(
+        "remembers_the_text_of_a_prompt",
+        edits=[
+            (IMPORTS, IMPORTS + "\nTEXTS: dict = {}\n"),
+            (
+                BOTH + MODE,
+                BOTH + "    known = (str(idx.tolist()), max_new_tokens)\n"
+                "    if temperature == 0 and known in TEXTS:\n        return TEXTS[known].clone()\n" + MODE,
+            ),
+            (RETURN, "    if temperature == 0:\n        TEXTS[known] = idx\n    return idx"),
+        ],
+        caught_by="each_step_sees_the_last_tokens",
+        en=(
+            "keeps the text of a prompt and hands it out again",
+            "The model may be another one by then, or have learned in between: the text must come from the weights "
+            "that it has now.",
+        ),
+        zh=(
+            "记下了某个提示的文本，下次直接拿来用",
+            "那时模型可能已经换了，或者又训练过了：文本必须由它现在的权重得出。",
+        ),
+    ),
     # --------------------------------------------------------------------------------------- the loop: the model
     Mistake(
         "leaves_the_mode_alone",
@@ -596,6 +716,20 @@ MISTAKES = [
             "A model that came in eval mode must leave in eval mode. Remember the mode before you change it.",
         ),
         zh=("不管原来是什么模式，最后一律切到 train", "以 eval 模式进来的模型应当以 eval 模式离开。改之前先记住它。"),
+    ),
+    Mistake(
+        "returns_before_it_restores_the_mode",
+        old="    model.eval()\n",
+        new="    model.eval()\n    if max_new_tokens == 0:\n        return idx\n",
+        caught_by="model_runs_in_eval_mode",
+        en=(
+            "leaves the model in eval mode when no token is asked for",
+            "Each way out of the function must pass the line that gives the mode back; `finally` sees to it.",
+        ),
+        zh=(
+            "不要新 token 时，把模型留在了 eval 模式",
+            "函数的每个出口都必须经过恢复模式的那一行；`finally` 可以保证这一点。",
+        ),
     ),
     Mistake(
         "restores_the_flag_of_the_outer_module_only",
@@ -632,6 +766,21 @@ MISTAKES = [
         zh=(
             "每一步都让模型建了计算图",
             "这里什么都不求导，内存却在每一步都被占用。要在调用模型时就关掉梯度，之后再 .detach() 已经晚了。",
+        ),
+    ),
+    Mistake(
+        "freezes_the_parameters",
+        old="    model.eval()\n",
+        new="    model.eval()\n    model.requires_grad_(False)\n",
+        caught_by="no_graph_is_built",
+        en=(
+            "freezes the model's parameters",
+            "They stay frozen, and the training that called this goes on without learning anything. torch.no_grad() "
+            "leaves no trace.",
+        ),
+        zh=(
+            "冻结了模型的参数",
+            "它们会一直冻结下去，调用者接着训练就什么也学不到了。torch.no_grad() 不会留下痕迹。",
         ),
     ),
     Mistake(
@@ -699,6 +848,34 @@ MISTAKES = [
         zh=("每一步都在改变温度", "开头的 token 是对的，后面的就不对了：循环里改写了调用者给的变量。"),
     ),
     Mistake(
+        "starts_from_another_temperature",
+        old="    temperature: float = 1.0,\n",
+        new="    temperature: float = 0.8,\n",
+        caught_by="texts_follow_the_softmax",
+        en=(
+            "has another default temperature in `generate`",
+            "Who gives no temperature gets 1.0, as in `next_token`: the model's own probabilities.",
+        ),
+        zh=(
+            "`generate` 的默认温度不是 1.0",
+            "没有给温度时就是 1.0，与 `next_token` 一样：用模型自己的概率。",
+        ),
+    ),
+    Mistake(
+        "leaves_unlikely_tokens_out_by_default",
+        old="    top_k: int | None = None,\n    generator: torch.Generator | None = None,\n",
+        new="    top_k: int | None = 40,\n    generator: torch.Generator | None = None,\n",
+        caught_by="few_texts_follow_the_softmax",
+        en=(
+            "has a `top_k` in `generate` where none was given",
+            "A small vocabulary does not show it. Who gives no `top_k` gets all tokens: the default is None.",
+        ),
+        zh=(
+            "没有给 top_k 时，`generate` 自己定了一个",
+            "词表小的时候看不出来。没有给 `top_k`，所有 token 都可能出现：默认值是 None。",
+        ),
+    ),
+    Mistake(
         "forgets_top_k_in_the_loop",
         old=NEW,
         new="                new = next_token(logits, temperature, None if temperature > 1.5 else top_k, generator)",
@@ -721,6 +898,20 @@ MISTAKES = [
         zh=(
             "没有把 generator 传给 `next_token`",
             "`next_token` 没有错，文本却无法重现：generator 到 `generate` 就断了。",
+        ),
+    ),
+    Mistake(
+        "copies_the_generator",
+        old=MODE,
+        new=MODE + "    generator = None if generator is None else generator.clone_state()\n",
+        caught_by="same_generator_gives_same_tokens",
+        en=(
+            "draws from a copy of the generator",
+            "The caller's own one stays where it was, and the next text is the same again. Use the one you are given.",
+        ),
+        zh=(
+            "从 generator 的一个副本里抽",
+            "调用者手里的那个停在原处，下一段文本又会一模一样。请直接用传进来的那个。",
         ),
     ),
     Mistake(
