@@ -146,6 +146,23 @@ MISTAKES = [
         zh=("用 -10 分来屏蔽未来", "允许的分数可能比 -10 还低，那时被屏蔽的 key 反而占上风。填充值必须低于任何分数。"),
     ),
     Mistake(
+        "takes_a_score_of_zero_for_a_blocked_one",
+        edits=[
+            (MASK, ""),
+            (
+                WEIGHTS,
+                "        scores = scores.tril()\n"
+                "        weights = scores.masked_fill(scores == 0, -1e9).softmax(dim=-1)  # [B, H, T, S]\n",
+            ),
+        ],
+        caught_by="any_length_works",
+        en=(
+            "takes a score of exactly zero for a blocked one",
+            "A zero is an ordinary score: q and k may be orthogonal. What is blocked is known from the positions alone.",
+        ),
+        zh=("把恰好为零的分数当成被屏蔽的", "零是普通的分数：q 和 k 可以正交。哪些要屏蔽，只由位置决定。"),
+    ),
+    Mistake(
         "takes_the_softmax_over_the_queries",
         old="softmax(dim=-1)",
         new="softmax(dim=-2)",
@@ -314,6 +331,95 @@ MISTAKES = [
         caught_by="any_length_works",
         en=("sees only the last eight positions", "Position t attends to all of 0 .. t, however long the sequence is."),
         zh=("只看得到最近八个位置", "不管序列多长，位置 t 都关注 0 .. t 的全部。"),
+    ),
+    Mistake(
+        "keeps_keys_and_values_between_calls",
+        old="        scores = q @ k",
+        new="""        if not self.training:
+            if T == 1 and hasattr(self, "seen") and self.seen[0].shape[0] == B:
+                k, v = torch.cat([self.seen[0], k], dim=2), torch.cat([self.seen[1], v], dim=2)
+                may_attend = torch.ones(1, k.shape[2], dtype=torch.bool)
+            self.seen = k.detach(), v.detach()
+        scores = q @ k""",
+        caught_by="any_length_works",
+        en=(
+            "keeps keys and values from one call to the next",
+            "The next input may be another text. A cache for generation is handed in by the caller, who knows what belongs together.",
+        ),
+        zh=(
+            "把 key 和 value 留到下一次调用",
+            "下一个输入可能是另一段文本。生成用的缓存应由调用者传进来，只有调用者知道哪些属于同一段。",
+        ),
+    ),
+    Mistake(
+        "keeps_its_weights_in_eval_mode",
+        old="q, k, v = self.qkv(x).split(C, dim=-1)",
+        new="""if self.training or not hasattr(self, "kept"):
+            self.kept = self.qkv.weight.detach().clone()
+        weight = self.qkv.weight + (self.kept - self.qkv.weight).detach()
+        q, k, v = nn.functional.linear(x, weight, self.qkv.bias).split(C, dim=-1)""",
+        caught_by="attention_values",
+        en=(
+            "keeps a copy of its weights in eval mode",
+            "Weights may be loaded or trained between two calls: what is made from them is made in every call.",
+        ),
+        zh=("在评估模式下保留权重的副本", "两次调用之间权重可能被载入或训练过：由权重算出的东西，每次调用都要重新算。"),
+    ),
+    Mistake(
+        "shares_the_number_of_heads_among_all_modules",
+        old="        self.num_heads = num_heads\n",
+        new="        CausalSelfAttention.num_heads = num_heads\n",
+        caught_by="the_number_of_heads_matters",
+        en=(
+            "keeps the number of heads for all modules together",
+            "It stands on the class (or in a global name), so the last module made decides for every other: it belongs on self.",
+        ),
+        zh=(
+            "所有模块共用一个头数",
+            "它放在类上（或全局变量里），最后新建的模块就替所有模块做了决定：它应当放在 self 上。",
+        ),
+    ),
+    Mistake(
+        "turns_gradients_off_in_eval_mode",
+        edits=[
+            (
+                "        scores = q @ k",
+                "        q, k, v = (t if self.training else t.detach() for t in (q, k, v))\n        scores = q @ k",
+            )
+        ],
+        caught_by="gradients_agree",
+        en=(
+            "cuts its gradients in eval mode",
+            "eval() is about dropout and the like. Whether gradients are wanted is the caller's business (torch.no_grad).",
+        ),
+        zh=("在评估模式下切断了梯度", "eval() 只管 dropout 之类的层。要不要梯度由调用者决定（torch.no_grad）。"),
+    ),
+    Mistake(
+        "learns_only_behind_an_input_that_wants_gradients",
+        old=FIRST_STEP,
+        new="""        x = x + torch.utils.checkpoint.checkpoint(lambda y: self.attn(self.n1(y)), x, use_reentrant=True)
+""",
+        caught_by="gradients_agree",
+        en=(
+            "gives its parameters gradients only where its input wants one",
+            "The first block of a model may read a frozen embedding, and has to learn all the same. "
+            "A checkpoint with use_reentrant=True, or x.requires_grad as a condition, gets in the way.",
+        ),
+        zh=(
+            "只有输入需要梯度时，参数才得到梯度",
+            "模型的第一个 block 读到的可能是冻结的 embedding，它同样要学习。use_reentrant=True 的 checkpoint，或以 x.requires_grad 为条件，都会妨碍它。",
+        ),
+    ),
+    Mistake(
+        "checks_the_width_of_the_thirds_together",
+        old="if dim % num_heads != 0:",
+        new="if 3 * dim % num_heads != 0:",
+        caught_by="an_indivisible_width_raises",
+        en=(
+            "checks that H divides 3C instead of C",
+            "Each third is split into H heads by itself. 51 divides 3 times 68, but not 68.",
+        ),
+        zh=("检查的是 H 能否整除 3C 而不是 C", "每一份各自拆成 H 个头。51 能整除 3 乘 68，却不能整除 68。"),
     ),
     Mistake(
         "rounds_the_head_width_down",
@@ -492,6 +598,21 @@ MISTAKES = [
         zh=("直接在输入上做加法", "x += ... 会改写调用者的张量；x = x + ... 会新建一个。"),
     ),
     Mistake(
+        "adds_in_place_where_no_gradient_is_wanted",
+        old=FIRST_STEP,
+        new="""        if torch.is_grad_enabled():
+            x = x + self.attn(self.n1(x))  # [B, T, C]
+        else:
+            x += self.attn(self.n1(x))  # [B, T, C]
+""",
+        caught_by="inputs_stay_as_they_were",
+        en=(
+            "adds into its input under torch.no_grad()",
+            "The tensor is the caller's there too, who may use it again.",
+        ),
+        zh=("在 torch.no_grad() 下直接在输入上做加法", "那里的张量同样是调用者的，之后可能还要用。"),
+    ),
+    Mistake(
         "leaves_a_dropout_in",
         old="return x + self.mlp(self.n2(x))",
         new="return x + torch.nn.functional.dropout(self.mlp(self.n2(x)), 0.1, self.training)",
@@ -596,6 +717,17 @@ MISTAKES = [
             "Two names for one tensor are one parameter: module.parameters() already knows.",
         ),
         zh=("共享的参数按名字数了多次", "一个张量有两个名字也只是一个参数：module.parameters() 已经去重了。"),
+    ),
+    Mistake(
+        "counts_parameters_of_one_shape_once",
+        old=COUNT,
+        new="    return sum({p.shape: p.numel() for p in module.parameters() if p.requires_grad or not trainable_only}.values())\n",
+        caught_by="counts_parameters",
+        en=(
+            "counts parameters of the same shape once",
+            "Two tensors may look alike and be two. Tied is what is one and the same object.",
+        ),
+        zh=("形状相同的参数只数了一次", "两个张量可以形状相同而仍是两个。是同一个对象，才叫共享。"),
     ),
     Mistake(
         "counts_the_state_dict",
