@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from grader import layouts
@@ -30,6 +32,12 @@ NAMES = ("vocab", "d_model", "n_heads", "n_layers", "max_len", "d_ff")
 DEFAULTS = dict(zip(NAMES, (50, 32, 4, 2, 32, 64), strict=True))
 SMALL = {"vocab": 13, "d_model": 10, "n_heads": 2, "n_layers": 2, "max_len": 9, "d_ff": 11}
 WIDE = {"vocab": 11, "d_model": 15, "n_heads": 3, "n_layers": 1, "max_len": 12, "d_ff": 8}
+DEEP = {"vocab": 7, "d_model": 6, "n_heads": 2, "n_layers": 4, "max_len": 5, "d_ff": 4}
+MANY_HEADS = {"vocab": 9, "d_model": 20, "n_heads": 10, "n_layers": 1, "max_len": 6, "d_ff": 7}
+ONE_HEAD = {"vocab": 6, "d_model": 7, "n_heads": 1, "n_layers": 1, "max_len": 4, "d_ff": 5}
+TINY = {"vocab": 3, "d_model": 6, "n_heads": 1, "n_layers": 1, "max_len": 1, "d_ff": 2}
+TALL = {"vocab": 5, "d_model": 6, "n_heads": 2, "n_layers": 7, "max_len": 70, "d_ff": 3}
+LARGE = {"vocab": 299, "d_model": 6, "n_heads": 2, "n_layers": 1, "max_len": 100, "d_ff": 4}
 SIZES = {"B": (3, 4), "T": (6, 8)}  # differ from each other and from all of the above
 OUTER = ("tok_emb.weight", "pos_emb.weight", "ln.weight", "ln.bias", "head.weight", "head.bias")
 ACTIVATIONS = ({"by": "GELU"}, {"by": "GELU", "approximate": "tanh"}, {"by": "ReLU"})
@@ -59,6 +67,53 @@ def filled(MiniTransformer, reference, config, seed, mode="eval", factor=1.0):
 
 def scaled(weights, factor):
     return {name: factor ** (value.dim() > 1) * value for name, value in weights.items()}
+
+
+def loud(weights):
+    """Weights with which scores reach hundreds, embeddings are long and logits large."""
+    factors = {"tok_emb": 10.0, "qkv": 5.0, "head": 40.0}
+    return {
+        name: value * math.prod(factors.get(part, 1.0) for part in name.split(".")) for name, value in weights.items()
+    }
+
+
+def quiet(weights):
+    """Weights with which all that comes to a norm has a variance near its eps."""
+    kept = {"n1", "n2", "ln", "head"}
+    return {name: value if kept & set(name.split(".")) else 0.01 * value for name, value in weights.items()}
+
+
+def matched(MiniTransformer, reference, config, ids):
+    """A model of the submission's, how its weights are laid out, and the right model that it agrees with.
+
+    Beside the one with tanh GELU stands the one with exact GELU: nn.TransformerEncoderLayer takes nn.GELU("tanh") for
+    that where no gradients are wanted.
+    """
+    model, models = MiniTransformer(**config), right_models(reference, config)
+    model.eval()
+    found = layouts.find(model, models, [ids], fixed=OUTER)
+    if found is None:
+        tell_how_far(model, models, ids)
+    layout, right = found
+    return model, layout, [right, models[0]] if right is models[1] else [right]
+
+
+def give(model, layout, rights, weights):
+    """The same weights to all; the submission has the last word where two of its parameters are one."""
+    holds(model.write(layout.theirs_from(weights)) is None, "no_write")
+    own = layout.ours_from({name: entry.value for name, entry in model.parameters().items()})
+    for right in rights:
+        right.write(own)
+
+
+def without_dropout(subject, model, ids):
+    """Whether the model in train mode leaves nothing to chance, once torch's own dropouts are set to 0."""
+    many = ids.repeat(16, 1)  # a whole row may be dropped, seldom
+    model.train()
+    if torch.equal(model(many), model(many)):
+        return True
+    subject.make("without_dropout", module=model)
+    return torch.equal(model(many), model(many))
 
 
 def in_mode(model, mode):
@@ -103,7 +158,7 @@ def logits_have_their_shape(MiniTransformer, config: Choice[SMALL, WIDE]):
 @prop(points=11)
 def parameters_add_up(MiniTransformer, reference):
     """MiniTransformer() has 21,426 parameters, and other sizes have theirs; each is counted once and can be trained."""
-    for config in (DEFAULTS, SMALL):
+    for config in (DEFAULTS, SMALL, TINY, TALL):
         model = MiniTransformer(**config)
         right = layouts.shapes(reference.MiniTransformer(**config))
         theirs = layouts.shapes(model, tuple(right))
@@ -256,22 +311,40 @@ def defaults_are_as_asked(MiniTransformer, reference):
 
 
 @prop(points=14)
-def logits_agree(MiniTransformer, reference):
+def logits_agree(subject, MiniTransformer, reference):
     """With the submission's own weights the logits equal those of the reference, with ReLU, exact GELU or tanh GELU."""
-    for config, batch, length in ((SMALL, 4, 8), (WIDE, 5, 12)):
-        model, models = MiniTransformer(**config), right_models(reference, config)
-        model.eval()
-        ids = every_id(config["vocab"], batch, length)
-        found = layouts.find(model, models, [ids], fixed=OUTER)
-        if found is None:
-            tell_how_far(model, models, ids)
-        layout, right = found
-        weights = given_weights(right, 11)
-        holds(model.write(layout.theirs_from(weights)) is None, "no_write")
-        right.write(layout.ours_from({name: entry.value for name, entry in model.parameters().items()}))
-        for shorter in (ids, ids[:, :5]):
-            equal(model(shorter), right(shorter))
-            equal(model.without_grad(shorter), right(shorter), what="the logits under no_grad")
+    for config, batch in ((DEEP, 3), (WIDE | {"max_len": 100}, 5), (MANY_HEADS, 4), (ONE_HEAD, 3), (SMALL, 4)):
+        ids = every_id(config["vocab"], batch, min(8, config["max_len"]))
+        model, layout, rights = matched(MiniTransformer, reference, config, ids)
+        give(model, layout, rights, given_weights(rights[0], 11))
+        agree(model, rights, [ids, ids[:, :3], every_id(config["vocab"], 3, config["max_len"])])
+    for change in (loud, quiet):
+        give(model, layout, rights, change(given_weights(rights[0], 12)))
+        agree(model, rights, [ids])
+    follow_weights_and_ids(model, layout, rights, ids)
+    if without_dropout(subject, model, ids):
+        follow_weights_and_ids(model, layout, rights, ids, what="the logits in train mode")
+
+
+def agree(model, rights, inputs, grads=(True, False), what="the logits"):
+    """The logits of these inputs, one after the other, with gradients and under no_grad."""
+    for grad in grads:
+        for ids in inputs:
+            got, want = model(ids) if grad else model.without_grad(ids), rights[0](ids)
+            if not grad and len(rights) == 2 and not layouts.close(got, want):
+                want = rights[1](ids)
+            equal(got, want, what=what if grad else f"{what} under no_grad")
+
+
+def follow_weights_and_ids(model, layout, rights, ids, what="the logits"):
+    """Other weights and other ids are heeded at once, also ids like the last ones in shape, sum or beginning."""
+    back = ids.flip(1)
+    for grad in (True, False):
+        give(model, layout, rights, given_weights(rights[0], 13))
+        agree(model, rights, [ids, back, ids[:1, :1], ids[:2, :2], ids[:, :5], back[:, :6], ids[:, :5]], [grad], what)
+        give(model, layout, rights, given_weights(rights[0], 17))
+        agree(model, rights, [ids, back], [grad], f"{what}, when the weights have changed since the last call,")
+    equal(model.refilled(back, earlier=[ids]), rights[0](back), what=f"{what}, when the same tensor holds other ids,")
 
 
 def tell_how_far(model, models, ids):
@@ -286,18 +359,21 @@ def tell_how_far(model, models, ids):
 
 
 @prop(points=6, needs=["logits_agree"])
-def gradients_agree(MiniTransformer, reference):
-    """The gradient of every parameter equals that of the reference."""
-    model, models = MiniTransformer(**SMALL), right_models(reference, SMALL)
-    model.eval()
-    ids = every_id(13, 4, 8)
-    found = layouts.find(model, models, [ids], fixed=OUTER)
-    holds(found is not None, "no_layout")
-    layout, right = found
-    weights = given_weights(right, 13)
-    model.write(layout.theirs_from(weights))
-    right.write(weights)
-    cotangent = torch.randn(4, 8, 13, generator=torch.Generator().manual_seed(17))
+def gradients_agree(subject, MiniTransformer, reference):
+    """The gradient of every parameter equals that of the reference, at every call, in train and eval mode."""
+    for config, batch in ((DEEP, 3), (SMALL, 4)):
+        ids = every_id(config["vocab"], batch, min(8, config["max_len"]))
+        model, layout, rights = matched(MiniTransformer, reference, config, ids)
+        give(model, layout, rights, given_weights(rights[0], 13))
+        for some in (ids, ids[:1]):
+            same_gradients(model, layout, rights[0], some)
+    if without_dropout(subject, model, ids):
+        same_gradients(model, layout, rights[0], ids)
+
+
+def same_gradients(model, layout, right, ids):
+    """The gradients of both models at these ids."""
+    cotangent = torch.randn(right(ids).shape, generator=torch.Generator().manual_seed(17))
     got, want = model.gradients(ids, cotangent=cotangent), right.gradients(ids, cotangent=cotangent)
     for name in layout.places:
         holds(got.parameters.get(name) is not None, "no_gradient", name=name)
@@ -305,21 +381,45 @@ def gradients_agree(MiniTransformer, reference):
 
 
 @prop(points=6)
-def every_parameter_gets_a_gradient(MiniTransformer, reference):
+def every_parameter_gets_a_gradient(subject, MiniTransformer, reference):
     """Every parameter gets a gradient; in the two tables every row that is used, id 0 and position 0 included."""
-    model = filled(MiniTransformer, reference, SMALL, seed=19)
     ids = every_id(13, 4, 9)
     ids[ids == 6] = 5
-    cotangent = torch.randn(4, 9, 13, generator=torch.Generator().manual_seed(23))
-    found = model.gradients(ids, cotangent=cotangent).parameters
-    for name, gradient in found.items():
-        holds(gradient is not None, "no_gradient", name=name)
-        holds(gradient.dim() == 1 or bool((gradient != 0).any()), "no_gradient", name=name)  # a key bias's is zero
-    tables = {"tok_emb": set(range(13)) - {6}, "pos_emb": set(range(9))}
-    for part, used in tables.items():
-        rows = found[name_of(found, part, 10)]
-        silent = [row for row in sorted(used) if not bool((rows.reshape(-1, 10)[row] != 0).any())]
-        holds(not silent, "no_row_gradient", name=part, rows=str(silent))
+    model = filled(MiniTransformer, reference, SMALL, seed=19)
+    for mode in ("eval", "train"):
+        if mode == "train":
+            without_dropout(subject, model, ids)
+        found = gradients_of(model, ids)
+        for name, gradient in found.items():
+            holds(gradient is not None, "no_gradient", name=name)
+            holds(gradient.dim() == 1 or bool((gradient != 0).any()), "no_gradient", name=name)  # a key bias's is zero
+        no_row_is_silent(found, "tok_emb", set(range(13)) - {6}, 10)
+        no_row_is_silent(found, "pos_emb", set(range(9)), 10)
+    for config, size in ((TINY, (4, 1)), (LARGE, (3, 100))):
+        found = gradients_of(filled(MiniTransformer, reference, config, seed=19), every_id(config["vocab"], *size))
+        no_row_is_silent(found, "tok_emb", set(range(config["vocab"])), config["d_model"])
+        no_row_is_silent(found, "pos_emb", set(range(config["max_len"])), config["d_model"])
+
+
+def gradients_of(model, ids, at=None):
+    """The gradients of all parameters; with `at`, those of the logits at this position only."""
+    cotangent = torch.randn(model(ids).shape, generator=torch.Generator().manual_seed(23))
+    if at is not None:
+        cotangent[:, :at], cotangent[:, at + 1 :] = 0, 0
+    return model.gradients(ids, cotangent=cotangent).parameters
+
+
+def no_row_is_silent(found, part, used, width):
+    """Each used row of a table has a gradient."""
+    name = name_of(found, part, width)
+    holds(found[name] is not None, "no_gradient", name=name)
+    silent = [row for row, has in enumerate(heard(found[name], width)) if row in used and not has]
+    holds(not silent, "no_row_gradient", name=part, rows=brief(silent))
+
+
+def heard(gradient, width):
+    """Of each row of a table, whether it has a gradient."""
+    return (gradient.reshape(-1, width) != 0).any(1).tolist()
 
 
 # ---- what depends on what
@@ -336,15 +436,20 @@ def past_ignores_future(
     for mode in MODES:
         model = filled(MiniTransformer, reference, config, seed, mode)
         with subject.one_seed():  # a dropout, which is allowed, drops the same in both
-            before, after = model(idx), model(changed)
+            before, after, again = model(idx), model(changed), model(idx)
+        if mode == "train" and not torch.equal(before, again):
+            continue  # it throws dice of its own
         same(after[:, : t + 1], before[:, : t + 1], what=f"{mode} mode, the logits up to position {t}")
     same(model(idx[:, : t + 1]), before[:, : t + 1], what=f"the logits of the first {t + 1} tokens alone")
-    same(model.without_grad(changed)[:, : t + 1], before[:, : t + 1], what=f"under no_grad, up to position {t}")
+    before, after = model.without_grad(idx), model.without_grad(changed)
+    same(after[:, : t + 1], before[:, : t + 1], what=f"under no_grad, the logits up to position {t}")
 
 
 @prop(points=4, cases=2, sizes=SIZES)
-def sees_all_of_the_past(MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
-    """Changing the token at j changes the logits at every t >= j, with a single layer too."""
+def sees_all_of_the_past(
+    MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed, far: Choice[False, True]
+):  # fmt: skip
+    """Changing the token at j changes the logits at every t >= j, with a single layer too, and in a sequence of 300."""
     model = filled(MiniTransformer, reference, SMALL | {"n_layers": 1}, seed, factor=0.6)
     before = model(idx)
     for j in range(idx.shape[1]):
@@ -353,6 +458,23 @@ def sees_all_of_the_past(MiniTransformer, reference, idx: Ids["B T", "12"], seed
         after = model(changed)
         for t in range(j, idx.shape[1]):
             depends(before[:, t], after[:, t], what=f"output {t} when token {j} changes")
+    if far:
+        sees_exactly_the_past(filled(MiniTransformer, reference, SMALL | {"n_layers": 1, "max_len": 300}, seed))
+
+
+def sees_exactly_the_past(model):
+    """In a long sequence the logits at t have a gradient at every position up to t, and at none after."""
+    for t in (299, 170):
+        found = gradients_of(model, every_id(13, 3, 300), at=t)
+        rows = heard(found[name_of(found, "pos_emb", 10)], 10)
+        unseen, seen = [s for s in range(t + 1) if not rows[s]], [s for s in range(t + 1, 300) if rows[s]]
+        holds(not unseen, "far_past", t=t, rows=brief(unseen))
+        holds(not seen, "far_future", t=t, rows=brief(seen))
+
+
+def brief(positions):
+    """The first and the last of some positions."""
+    return ", ".join(map(str, positions[:3])) + (f" .. {positions[-1]}" if len(positions) > 3 else "")
 
 
 @prop(points=5, cases=2, sizes=SIZES)
@@ -376,20 +498,26 @@ def rows_are_independent(MiniTransformer, reference, idx: Ids["B T", "12"], row:
     rest = [index for index in range(len(idx)) if index != row]
     same(model(changed)[rest], model(idx)[rest], what=f"the rows other than {row}")
     same(model(idx[row : row + 1])[0], model(idx)[row], what=f"row {row} alone")
+    same(model(idx.repeat(13, 1))[-len(idx) :], model(idx), what=f"the last {len(idx)} rows of {13 * len(idx)}")
 
 
 @prop(points=4, cases=2, sizes=SIZES)
 def two_calls_agree(MiniTransformer, reference, idx: Ids["B T", "12"], other: Ids["B 3", "12"], seed: Seed):
-    """In eval mode two calls with the same ids give the same, whatever was called in between; the weights stay."""
+    """In eval mode two calls with the same ids give the same, whatever was called or made in between; weights stay."""
     model = filled(MiniTransformer, reference, SMALL, seed)
     weights = {name: parameter.value for name, parameter in model.parameters().items()}
     first = model(idx)
     same(model(idx), first, what="the second call")
+    same(model.without_grad(idx), model.without_grad(idx), what="the second call under no_grad")
     model(other)
     model.train()
     model(idx)
     model.eval()
     same(model(idx), first, what="after other calls")
+    filled(MiniTransformer, reference, SMALL, seed + 1)(idx)
+    MiniTransformer(**WIDE)
+    same(model(idx), first, what="after two other models were made")
+    count(number(model.attribute("max_len")), SMALL["max_len"], what="model.max_len after two other models were made")
     for name, parameter in model.parameters().items():
         equal(parameter.value, weights[name], tol=1e-9, zero=True, what=f"the parameter {name}")
 
@@ -422,24 +550,31 @@ def fills_its_length_and_no_more(MiniTransformer):
             shape(model(every_id(13, 3, limit)), 3, limit, 13, what=f"the logits of T = max_len = {limit}")
             for number in (length, limit):
                 raises(model, every_id(13, 3, length), error=(ValueError, IndexError), mentions=[number])
+            raises(model.without_grad, every_id(13, 1, length), error=(ValueError, IndexError), mentions=[limit])
 
 
 @prop(points=5, cases=2, sizes=SIZES)
-def logits_are_raw_scores(MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
+def logits_are_raw_scores(subject, MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """Logits, not probabilities: what is added to the head's bias is added to the logits, token by token."""
-    model = filled(MiniTransformer, reference, SMALL, seed)
-    values = {name: parameter.value for name, parameter in model.parameters().items()}
-    before = model(idx)
-    finite(before)
-    biases = [name for name in values if name.split(".")[0] == "head" and values[name].dim() == 1]
-    if biases:
-        more = torch.arange(13) - 5.0
-        model.write({biases[0]: values[biases[0]] + more})
-        equal(model(idx), before + more, what="the logits with the numbers -5 .. 7 added to the head's bias")
-    else:
-        weight = name_of(values, "head", 13, 10)
-        model.write({weight: 3 * values[weight]})
-        equal(model(idx), 3 * before, what="the logits with 3 times the head's weight")
+    more = torch.arange(13) - 5.0
+    for mode in ("eval", "train"):
+        model = filled(MiniTransformer, reference, SMALL, seed, mode)
+        values = {name: parameter.value for name, parameter in model.parameters().items()}
+        biases = [name for name in values if name.split(".")[0] == "head" and values[name].dim() == 1]
+        changed = biases[0] if biases else name_of(values, "head", 13, 10)
+        with subject.one_seed():  # a dropout, which is allowed, drops the same in both
+            before, again = model(idx), model(idx)
+            model.write({changed: values[changed] + more if biases else 3 * values[changed]})
+            after = model(idx)
+        finite(before)
+        if mode == "train" and not torch.equal(before, again):
+            continue  # it throws dice of its own
+        if biases:
+            equal(
+                after, before + more, what=f"{mode} mode, the logits with the numbers -5 .. 7 added to the head's bias"
+            )
+        else:
+            equal(after, 3 * before, what=f"{mode} mode, the logits with 3 times the head's weight")
 
 
 @prop(points=3, cases=1, sizes=SIZES)

@@ -111,6 +111,23 @@ MISTAKES = [
         ),
         zh=("把 token embedding 乘了 sqrt(C)", "最初的 Transformer 这样做；这个模型是把两张表直接相加。"),
     ),
+    Mistake(
+        "keeps_the_position_vectors_of_the_first_call",
+        old=ADD,
+        new="        if not hasattr(self, 'kept'):\n"
+        "            self.kept = self.pos_emb.weight.detach().clone()\n"
+        "        places = self.pos_emb(positions) if torch.is_grad_enabled() else self.kept[:T]\n"
+        "        x = self.tok_emb(idx) + places\n",
+        caught_by="logits_agree",
+        en=(
+            "keeps the position vectors of its first call",
+            "pos_emb is learned: after a step of the optimizer the copy is out of date. Look the rows up at every call.",
+        ),
+        zh=(
+            "保留了第一次调用时的位置向量",
+            "pos_emb 是学出来的：优化器走一步之后，保留的副本就过时了。每次调用都要重新查表。",
+        ),
+    ),
     # ---- the mask
     Mistake(
         "has_no_mask",
@@ -364,6 +381,26 @@ MISTAKES = [
         en=("runs its blocks under no_grad", "no_grad belongs around an evaluation, outside the model."),
         zh=("在 no_grad 下运行 block", "no_grad 应写在模型外面，围住评估的代码。"),
     ),
+    Mistake(
+        "runs_only_two_blocks",
+        old="for block in self.blocks:",
+        new="for block in self.blocks[:2]:",
+        caught_by="logits_agree",
+        en=("runs only the first two of its blocks", "With the default n_layers nobody notices. Run all of them."),
+        zh=("只运行前两个 block", "n_layers 取默认值时谁也看不出来。所有 block 都要运行。"),
+    ),
+    Mistake(
+        "takes_exponentials_of_large_scores",
+        old=MASKED,
+        new="        weights = scores.masked_fill(~may_attend, -math.inf).exp()  # [B, H, T, S]\n"
+        "        weights = weights / weights.sum(dim=-1, keepdim=True)\n",
+        caught_by="logits_agree",
+        en=(
+            "overflows where scores are large",
+            "exp of 89 is infinite in float32. Subtract the largest score of the row first, or call softmax.",
+        ),
+        zh=("分数大时会溢出", "在 float32 里 exp(89) 就是无穷大。先减去该行最大的分数，或直接用 softmax。"),
+    ),
     # ---- final norm and head
     Mistake(
         "has_no_final_norm",
@@ -523,6 +560,17 @@ MISTAKES = [
         caught_by="max_len_is_an_attribute",
         en=("keeps max_len under another name", "Generation (ex11) asks the model for model.max_len."),
         zh=("max_len 用了别的属性名", "生成（ex11）会向模型要 model.max_len。"),
+    ),
+    Mistake(
+        "keeps_max_len_on_the_class",
+        old="        self.max_len = max_len\n",
+        new="        type(self).max_len = max_len\n",
+        caught_by="two_calls_agree",
+        en=(
+            "keeps max_len on the class",
+            "All models then share the number of the last one made. What belongs to one model is kept on self.",
+        ),
+        zh=("把 max_len 存在类上", "这样所有模型都共用最后建的那个模型的数。属于一个模型的东西要存在 self 上。"),
     ),
     Mistake(
         "has_a_fixed_length",
