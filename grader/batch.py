@@ -6,6 +6,7 @@ kept by this process alone, one transaction each. Start it again after any end, 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fnmatch
 import functools
@@ -239,7 +240,9 @@ def _grader(setting: Setting) -> tuple[Grader, Course]:
     """This process's judge and its zygote, made once. Elsewhere, the course is the one that is installed there."""
     prelude.begin()
     course = Course.open(setting.course if setting.course.is_dir() else None)
-    return Grader(course, setting.lang, setting.mode, shared=True), course
+    grader = Grader(course, setting.lang, setting.mode, shared=True)
+    atexit.register(grader.close)
+    return grader, course
 
 
 # ---- in the process that keeps

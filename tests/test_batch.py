@@ -4,6 +4,7 @@ import contextlib
 import csv
 import errno
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from concurrent import futures
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -506,36 +509,116 @@ def test_memory_stays_flat_over_three_hundred_submissions():
     assert 0 < own < 40
 
 
+# ---- executors that others bring
+
+
+def six(folder: Path) -> tuple[Course, list[batches.Task]]:
+    """Six submissions that differ: right ones, wrong ones, one that Python cannot read."""
+    wrong = REFERENCE.replace("** 0.5", "** 0.25")
+    sources = {
+        "a": REFERENCE,
+        "b": wrong,
+        "c": "def (",
+        "d": f"{REFERENCE}# d",
+        "e": f"{wrong}# e",
+        "f": f"{REFERENCE}# f",
+    }
+    course = Course.open(TINY)
+    return course, plan(hand_ins(a_class(folder, **sources), course), course.exercises, course, "en")
+
+
+@pytest.fixture(scope="module")
+def locally(tmp_path_factory) -> str:
+    """The gradebook of the six, graded with a crew of our own."""
+    folder = tmp_path_factory.mktemp("locally")
+    with Batch(folder / "out", Setting(TINY, "en", "best")) as batch:
+        crew = Crew(1)
+        list(batch.run(six(folder / "in")[1], crew))
+        crew.shutdown()
+        batch.finish()
+    return (folder / "out/gradebook.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        lambda: futures.ThreadPoolExecutor(3),
+        lambda: futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")),
+    ],
+    ids=["threads", "processes"],
+)
+def test_any_executor_gives_the_same_gradebook(tmp_path, locally, executor):
+    with Batch(tmp_path / "out", Setting(TINY, "en", "best")) as batch, executor() as pool:
+        kept = [progress.entry.student for progress in batch.run(six(tmp_path / "in")[1], pool) if progress.entry]
+        batch.finish()
+    assert sorted(kept) == list("abcdef")
+    assert (tmp_path / "out/gradebook.csv").read_text(encoding="utf-8") == locally
+
+
+def test_a_pool_that_breaks_leaves_what_is_kept_and_the_next_goes_on(tmp_path, fake_log):
+    tasks = [fakes.task(f"s{number}") for number in range(9)] + [fakes.task("z", "dies once")]
+    with Batch(tmp_path, fakes.SETTING, fakes.step) as batch:
+        pool = futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        with pool, pytest.raises(futures.BrokenExecutor):
+            list(batch.run(tasks, pool))
+        left = pending(tasks, batch.book)
+        assert tasks[-1] in left
+        with futures.ThreadPoolExecutor(1) as pool:
+            list(batch.run(left, pool))
+        assert len(batch.book.entries()) == 10
+    assert {name: log_of(tmp_path).count(name) for name in ("s0", "z")} == {"s0": 1, "z": 2}
+
+
 # ---- a cluster
 
 
-def test_a_dask_cluster_grades_although_a_worker_is_killed(tmp_path):
-    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}", "FAKE_LOG": str(tmp_path)}
-    del distributed
+@contextlib.contextmanager
+def a_cluster(folder: Path, size: int) -> Iterator[tuple[Cluster, list[subprocess.Popen]]]:
+    """A Dask scheduler and workers on this machine: an executor, and the workers' processes."""
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}", "FAKE_LOG": str(folder)}
     started = []
 
     def start(*words: object) -> subprocess.Popen:
         command = [sys.executable, "-m", "distributed.cli." + str(words[0]), *map(str, words[1:])]
-        started.append(subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL))
+        started.append(subprocess.Popen(command, env=environment, cwd=folder, stderr=subprocess.DEVNULL))
         return started[-1]
 
     try:
-        file = tmp_path / "scheduler.json"
+        file = folder / "scheduler.json"
         start("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--scheduler-file", file)
         plain = ("--scheduler-file", file, "--no-nanny", "--nthreads", 1, "--no-dashboard", "--host", "127.0.0.1")
-        workers = [start("dask_worker", *plain) for _ in range(2)]
+        workers = [start("dask_worker", *plain) for _ in range(size)]
         while not file.exists() or not file.read_text().endswith("}"):
             time.sleep(0.1)
-        with Batch(tmp_path / "out", fakes.SETTING, fakes.step) as batch:
-            cluster = Cluster(json.loads(file.read_text())["address"])
-            cluster._client.wait_for_workers(2, timeout=60)
-            for progress in batch.run([fakes.task(f"s{number}") for number in range(80)], cluster):
-                if progress.done == 20:
-                    workers[0].kill()
-            cluster.shutdown()
-            assert len(batch.book.entries()) == 80
+        cluster = Cluster(json.loads(file.read_text())["address"])
+        cluster._client.wait_for_workers(size, timeout=60)
+        yield cluster, workers
+        cluster.shutdown()
     finally:
         for process in started:
             process.kill()
             process.wait()
+
+
+def test_a_dask_cluster_grades_although_a_worker_is_killed(tmp_path):
+    tasks = [fakes.task(f"s{number}") for number in range(80)]
+    with a_cluster(tmp_path, 2) as (cluster, workers), Batch(tmp_path / "out", fakes.SETTING, fakes.step) as batch:
+        for progress in batch.run(tasks, cluster):
+            if progress.done == 20:
+                workers[0].kill()
+        assert len(batch.book.entries()) == 80
+
+
+def test_real_judges_on_a_dask_cluster_give_the_same_gradebook(tmp_path, locally):
+    """One of two workers is killed, and its judge and zygote with it; nothing is lost, and nothing kept twice."""
+    kept = []
+    setting = Setting(TINY, "en", "best")
+    with a_cluster(tmp_path, 2) as (cluster, workers), Batch(tmp_path / "out", setting) as batch:
+        for progress in batch.run(six(tmp_path / "in")[1], cluster):
+            kept += [progress.entry.student] if progress.entry else []
+            if progress.done == 2:
+                workers[0].kill()
+        batch.finish()
+    assert sorted(kept) == list("abcdef")
+    assert (tmp_path / "out/gradebook.csv").read_text(encoding="utf-8") == locally
