@@ -2,6 +2,7 @@
 
     python bench/batch.py pairs [PAIRS] [EXERCISE]      throughput, as ratios in pairs
     python bench/batch.py memory [SUBMISSIONS]          the judge's memory over many submissions, a worker's own
+    python bench/batch.py page [STUDENTS]               the page on a class that has handed in every exercise
 
 The peer is what others do: a fresh process a submission, which imports torch and the same properties and judges the
 submission inside itself, on the same cases and with the same shrinking, but without isolation, diagnosis or reports.
@@ -133,6 +134,25 @@ def memory(count: int) -> None:
         print(f"a worker's own memory, before its submission: {private(worker._process.pid):.1f} MB")
 
 
+def page(students: int) -> None:
+    """Prints what the page on a made-up class takes, and its size."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    import classes
+
+    from grader.insight import class_page
+
+    course = Course.open()
+    with tempfile.TemporaryDirectory() as folder, classes.made(Path(folder), course, students) as book:
+        began, cpu = time.perf_counter(), time.process_time()
+        size = len(class_page(book, course, "en").encode())
+        took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    print(
+        f"class.html of {students} students, {len(course.exercises)} exercises: {took:.1f} s, {cpu:.1f} s of CPU",
+        end="",
+    )
+    print(f" (promise for 2000: 5 s); {size / 1e6:.1f} MB")
+
+
 def status(pid: str, name: str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(name)).split()[1]) // 1024
@@ -147,5 +167,7 @@ if __name__ == "__main__":
     mode, *more = sys.argv[1:] or ["pairs"]
     if mode == "memory":
         memory(int(more[0]) if more else 2000)
+    elif mode == "page":
+        page(int(more[0]) if more else 2000)
     else:
         pairs(int(more[0]) if more else 5, more[1] if len(more) > 1 else "ex04")

@@ -482,7 +482,7 @@ def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course)
     opened = Opened(hand_in.files)
     submissions = [each for each in read if isinstance(each, Submission)]
     taken = {each.path.as_posix() for each in submissions}
-    taken |= {(each.path.parent / name).as_posix() for each in submissions for name in each.files}
+    taken |= {(each.path.parent / name).as_posix() for each in submissions for name in _used(each)}
     problems = [each for each in read if isinstance(each, Problem) and not each.absent]
     said = " ".join(str(value) for each in problems for value in each.params.values())
     for path in _paths(opened):
@@ -492,6 +492,15 @@ def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course)
             continue
         if opened.shown(path) not in taken and name not in said:
             yield readable(path)
+
+
+def _used(submission: Submission) -> Iterator[str]:
+    """The helper modules that another file of the submission speaks of."""
+    words = {name: set(re.findall(r"\w+", source)) for name, source in submission.files.items()}
+    for name in submission.files:
+        parts = name.removesuffix(".py").split("/")
+        if any(part in said for part in parts for other, said in words.items() if other != name):
+            yield name
 
 
 def _paths(opened: Opened) -> list[str]:
