@@ -61,7 +61,7 @@ class Bench:
     @functools.cached_property
     def plain(self) -> Subject | None:
         """The reference as if it were a submission."""
-        return loaded(LocalWorker(), self.reference) if self.reference else None
+        return loaded(LocalWorker(), self.reference, remember=True) if self.reference else None
 
     def judge(
         self,

@@ -91,11 +91,7 @@ def names_of(
     telling = [p for p in properties if p.name in failed]
     telling.sort(key=lambda p: len(submission.testimony(p, 0).exchanges))  # most mistakes are ruled out by the cheapest
     rest = [p for p in properties if p.name not in failed]
-    exact = [
-        name
-        for name, mistake in mistakes.items()
-        if mistake.answers_like(submission, [*telling, *rest])
-    ]
+    exact = [name for name, mistake in mistakes.items() if mistake.answers_like(submission, [*telling, *rest])]
     if exact:
         return exact if len(exact) == 1 else []
     found: list[str] = []

@@ -15,7 +15,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 LANGUAGES = ("en", "zh")
 
@@ -57,9 +57,8 @@ def catalogue() -> Mapping[str, Mapping[str, str]]:
 
 def sources() -> Iterator[tuple[str, str]]:
     """Name and content of each message file, in the order of their names."""
-    for entry in sorted(files(__name__).iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".toml"):
-            yield entry.name, entry.read_text(encoding="utf-8")
+    for path in sorted(Path(__file__).parent.glob("*.toml")):
+        yield path.name, path.read_text(encoding="utf-8")
 
 
 def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Mapping[str, str]]]:
