@@ -288,6 +288,22 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "stops_at_the_first_pad",
+        old=LOSS,
+        new="""    real = (targets != (-100 if pad_id is None else pad_id)).cumprod(1)
+    losses = F.cross_entropy(flat, targets.reshape(-1), reduction="none").view_as(targets) * real
+    return losses.sum() / real.sum().clamp(min=1)""",
+        caught_by="loss_leaves_padding_out",
+        en=(
+            "leaves out everything that comes after the first pad of a row",
+            "Padding may stand in front of the real tokens as well. Each target is judged by itself: is it `pad_id`?",
+        ),
+        zh=(
+            "把一行里第一个填充之后的东西全都去掉了",
+            "填充也可能在真实 token 的前面。每个目标只看它自己：它是不是 `pad_id`？",
+        ),
+    ),
+    Mistake(
         "is_nan_without_targets",
         old="    return total / (targets != ignored).sum().clamp(min=1)",
         new="    return total / (targets != ignored).sum()",
@@ -521,6 +537,23 @@ MISTAKES = [
         zh=("把模型留在了 eval 模式", "题目要求模型保持 train 模式。谁要评估，谁负责切换，再切回来。"),
     ),
     Mistake(
+        "restores_the_mode_it_found",
+        edits=[
+            ("    model.train()\n    loss = ", "    found = model.training\n    model.train()\n    loss = "),
+            ("    return loss.item()", "    model.train(found)\n    return loss.item()"),
+        ],
+        caught_by="step_is_made_in_train_mode",
+        en=(
+            "puts the model back into the mode it came in",
+            "That is good manners for an evaluation. After a training step the model stays in train mode, also when "
+            "it came in eval mode.",
+        ),
+        zh=(
+            "把模型切换回传入时的模式",
+            "评估时这样做是好习惯。但训练一步之后，模型应当留在 train 模式，即使它传入时是 eval 模式。",
+        ),
+    ),
+    Mistake(
         "sets_the_flag_of_the_outer_module_only",
         old="    model.train()\n    loss = ",
         new="    model.training = True\n    loss = ",
@@ -563,6 +596,21 @@ MISTAKES = [
         zh=("损失变小就提前停下", "一共走 `steps` 步：即使损失已经很小，列表里也要有这么多个损失。"),
     ),
     Mistake(
+        "fills_the_list_when_the_loss_is_small",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        small = losses and losses[-1] < 0.05\n"
+        "        losses.append(losses[-1] if small else train_step(model, optimizer, batch))",
+        caught_by="training_learns_the_cycle",
+        en=(
+            "stops training when the loss is small, and fills the list up",
+            "The list has the right length, but its last numbers belong to no step. Each of the `steps` is a step.",
+        ),
+        zh=(
+            "损失变小就停止训练，再把列表补满",
+            "列表长度是对的，但最后那些数不属于任何一步。`steps` 步，每一步都要真的训练。",
+        ),
+    ),
+    Mistake(
         "trains_a_copy",
         old="    generator = torch.Generator().manual_seed(seed)\n    optimizer",
         new="    import copy\n\n    model = copy.deepcopy(model)\n"
@@ -598,6 +646,22 @@ MISTAKES = [
         zh=(
             "返回的曲线是编出来的",
             "训练本身也许没错，但这些数必须来自每一步：训练出问题时，你要看的正是它们。",
+        ),
+    ),
+    Mistake(
+        "reports_the_loss_on_all_data",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        with torch.no_grad():\n"
+        "            losses.append(next_token_loss(model(data), data).item())\n"
+        "        train_step(model, optimizer, batch)",
+        caught_by="training_reports_its_own_losses",
+        en=(
+            "returns the loss on all of the data instead of the one on the step's batch",
+            "It costs a forward pass over everything at each step. The loss of a step is the one that its batch had.",
+        ),
+        zh=(
+            "返回的是整份数据上的损失，而不是这一步那个批次上的损失",
+            "这样每一步都要对全部数据多做一次前向传播。一步的损失，是它自己那个批次的损失。",
         ),
     ),
     Mistake(

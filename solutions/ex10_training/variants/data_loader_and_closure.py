@@ -1,4 +1,4 @@
-"""Unusual: the class axis second, a closure for the optimizer, a DataLoader that goes round, gradients set to zeros."""
+"""Unusual: the class axis second, a closure for the optimizer, a DataLoader that goes round, a warm-up from 0."""
 
 import itertools
 
@@ -38,4 +38,9 @@ def train(model, data, steps, lr=3e-3, seed=0):
     loader = DataLoader(data, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(seed))
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
     optimizer = torch.optim.NAdam(model.parameters(), lr)
-    return [train_step(model, optimizer, batch) for batch in itertools.islice(batches, steps)]
+    warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 10))
+    losses = []
+    for batch in itertools.islice(batches, steps):
+        losses.append(train_step(model, optimizer, batch))
+        warm_up.step()
+    return losses
