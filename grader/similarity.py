@@ -61,12 +61,13 @@ def groups(sketches: Mapping[Author, bytes], stub: str) -> list[Group[Author]]:
     kept = torch.tensor([first == at for at, first in enumerate([*same, -1])])[owner]
     owner, prints = _telling(owner[kept], prints[kept], len(names))
     shares = _shares(owner, prints)
+    some = [at for at in _long_enough(owner) if at in shares or len(names[at]) > 1]
     found = [
         Group(
             authors=tuple(author for at in members for author in names[at]),
             shares=tuple(share for at, share in members.items() for _ in names[at]),
         )
-        for members in _around_centres(_long_enough(owner), shares)
+        for members in _around_centres(some, shares)
     ]
     return sorted((group for group in found if len(group.authors) > 1), key=lambda group: -len(group.authors))
 
@@ -220,10 +221,10 @@ def _any(marks: Tensor, length: int) -> Tensor:
 def _hashes(codes: Tensor) -> Tensor:
     """CRC-32 of every stretch of TOKENS codes: what each code at its place contributes, put together by XOR."""
     places = len(codes) - TOKENS + 1
-    hashes = torch.full((places,), zlib.crc32(bytes(2 * TOKENS)))
+    hashes = torch.full((places,), zlib.crc32(bytes(2 * TOKENS))).int()
     for at, table in enumerate(_contributions()):
         hashes ^= table[codes[at : at + places]]
-    return hashes
+    return hashes.long() & (1 << 32) - 1
 
 
 @functools.cache
@@ -236,5 +237,5 @@ def _contributions() -> list[Tensor]:
             stretch = bytearray(2 * TOKENS)
             stretch[2 * at + bit // 8] = 1 << bit % 8
             table = torch.cat([table, table ^ (zlib.crc32(stretch) ^ zlib.crc32(bytes(2 * TOKENS)))])
-        tables.append(table)
+        tables.append(table.int())
     return tables
