@@ -118,7 +118,7 @@ class Script:
         else:
             spoil = None if request.spoil == wire.Spoil() else request.spoil
             self._lines += _spoiling(spoil) if spoil else []
-            self._lines.append(f"{output} = {call}")
+            self._lines += [f"{output} = {call}"] if request.grad else ["with torch.no_grad():", f"    {output} = {call}"]
             self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")

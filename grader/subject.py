@@ -267,14 +267,16 @@ class Function:
         watch = functools.partial(self._subject.call, self._target, args, kwargs)
         return Effects(watch, self._subject.received)
 
-    def with_kernel(self, *args: Any, scale: float = 1.0, add: float = 0.0, at: float = 0.0, **kwargs: Any) -> Kernel:
+    def with_kernel(
+        self, *args: Any, scale: float = 1.0, add: float = 0.0, at: float = 0.0, grad: bool = True, **kwargs: Any
+    ) -> Kernel:
         """Call it, watch how it calls the fused attention kernel, and spoil what the kernel hands back.
 
         The kernel's result is multiplied by `scale`, and `add` is added to one element, which lies at the share `at`
-        (0 up to 1) of the whole way through it.
+        (0 up to 1) of the whole way through it. Without `grad`, all this happens under `torch.no_grad()`.
         """
         spoil = wire.Spoil(float(scale), float(add), float(at))
-        answer = self._subject.call(self._target, args, kwargs, observe=["kernel"], spoil=spoil)
+        answer = self._subject.call(self._target, args, kwargs, observe=["kernel"], spoil=spoil, grad=grad)
         return Kernel(self._subject.received(answer.value), answer.kernel or [])
 
 

@@ -67,6 +67,12 @@ def test_tensors_that_held_other_numbers_are_filled_twice():
     assert [float(tensor) for tensor in seen] == [2.0, 1.0]
 
 
+def test_a_call_without_gradients_says_so():
+    call = wire.Call(name="f", args=[2], kwargs={}, seed=0, grad=False)
+    code = Script("main.py", {}, [Exchange(call, wire.Answer(value=0))]).code
+    assert "with torch.no_grad():\n    out = f(2)\nprint(out)" in code
+
+
 def test_modules_keep_their_name_and_take_their_weights():
     made = Exchange(wire.Call(name="TokenEmbedding", args=[5]), wire.Answer(value=wire.Handle(0, "TokenEmbedding")))
     written = Exchange(wire.Write(handle=0, values={"weight": torch.ones(2)}), wire.Answer())
