@@ -7,6 +7,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -191,8 +192,11 @@ def read_class(book: Gradebook, course: Course, lang: str) -> Classwork:
     read = _read(book, rows, place)
     slugs = _in_order(course, set(read.entries) | set(missing))
     rest = _totals(read)
+    with ThreadPoolExecutor() as threads:  # torch does the work, and lets go of the interpreter
+        alike = threads.map(lambda slug: _alike(_of(course, slug), read.sketches.get(slug, {})), slugs)
     exercises = tuple(
-        _exercise(_of(course, slug), slug, read, sorted(missing[slug]), rest, len(labels), lang) for slug in slugs
+        _exercise(_of(course, slug), slug, read, sorted(missing[slug]), rest, len(labels), same, lang)
+        for slug, same in zip(slugs, alike, strict=True)
     )
     folders = {place[row.student]: row.folder for row in rows}
     dates = sorted(row.graded_at for row in rows if row.graded_at)
@@ -266,6 +270,7 @@ def _exercise(
     absent: list[int],
     totals: Mapping[int, tuple[float, float]],
     students: int,
+    alike: Sequence[similarity.Group[int]],
     lang: str,
 ) -> ExerciseInsight:
     entries, results = read.entries.get(slug, {}), read.results.get(slug, {})
@@ -277,7 +282,7 @@ def _exercise(
         cells=tuple(_cell(entries[at], results.get(at, [])) if at in entries else None for at in range(students)),
         absent=tuple(absent),
         properties=tuple(_properties(exercise, slug, read, totals, students, lang)),
-        alike=tuple(_alike(exercise, read.sketches.get(slug, {}))),
+        alike=tuple(alike),
     )
 
 

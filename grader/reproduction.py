@@ -118,7 +118,8 @@ class Script:
         else:
             spoil = None if request.spoil == wire.Spoil() else request.spoil
             self._lines += _spoiling(spoil) if spoil else []
-            self._lines += [f"{output} = {call}"] if request.grad else ["with torch.no_grad():", f"    {output} = {call}"]
+            line = f"{output} = {call}"
+            self._lines += [line] if request.grad else ["with torch.no_grad():", f"    {line}"]
             self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")
