@@ -99,20 +99,18 @@ class Bench:
         """The named mistakes of a submission that failed properties."""
         if not judged.failed:
             return []
-        worker = start()
+        session = Session(start, submission)
         try:
-            names = self.names_of(worker, submission, judged.failed, judged.testimonies)
+            names = self.names_of(session, judged.failed, judged.testimonies)
         except (WorkerEnded, SubmissionRaised):
             return []
         finally:
-            worker.close()
+            session.close()
         return [Diagnosis(name, self.named[name].says(lang), self.named[name].why(lang)) for name in names]
 
-    def names_of(
-        self, worker: Worker, source: Source | Submission, failed: Sequence[str], known: Testimonies
-    ) -> list[str]:
-        """The names alone; raises what the worker ends with."""
-        witness = self._witness(lambda: loaded(worker, source), known)
+    def names_of(self, session: Session, failed: Sequence[str], known: Testimonies) -> list[str]:
+        """The names alone. The submission is asked only what is not known; raises what its worker ends with."""
+        witness = self._witness(session.subject, known)
         held = {p.name for p in self._asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
         possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
         return names_of(witness, possible, self._asked, failed)

@@ -181,7 +181,7 @@ def _pairs(bench: Bench) -> Iterator[tuple[tuple[str, str], Source]]:
 
 
 def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ...] = ()) -> Row:
-    session, worker = Session(LocalWorker, source), LocalWorker()
+    session, again = Session(LocalWorker, source), Session(LocalWorker, source)
     judge = Judge(session, bench.exact, bench.plain, bench.exercise.forbidden, search=False)
     verdicts, measurements, failed_at = {}, {}, {}
     for p in bench.properties:
@@ -191,9 +191,9 @@ def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ..
         if outcome.failure is not None and outcome.failure.case is not None:
             failed_at[p.name] = p.cases().index(outcome.failure.case) + 1
     failed = [name for name, verdict in verdicts.items() if verdict in (Verdict.FAILED, Verdict.RAISED)]
-    named = bench.names_of(worker, source, failed, judge.testimonies) if made else []
+    named = bench.names_of(again, failed, judge.testimonies) if made else []
     session.close()
-    worker.close()
+    again.close()
     return Row(kind, name, verdicts, measurements, failed_at, made, named)
 
 
