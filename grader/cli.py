@@ -85,8 +85,10 @@ def _failed(error: Exception, lang: str) -> int:
     if isinstance(error, CourseError):
         click.echo(error.sentence(lang), err=True)
         return USAGE if isinstance(error, UnknownExercise) or error.key == "course.no_course" else OUR_FAULT
-    if type(error).__name__ == "Unavailable":  # of grader.isolation, which is not worth importing for this
-        click.echo(str(error), err=True)
+    from grader.isolation import Unavailable
+
+    if isinstance(error, Unavailable):
+        click.echo(error.sentence(lang), err=True)
         return NOT_ISOLATED
     with tempfile.NamedTemporaryFile(
         "w", prefix="grade-fault-", suffix=".txt", delete=False, encoding="utf-8"

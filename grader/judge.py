@@ -177,8 +177,14 @@ class Session:
     def ended(self, ended: WorkerEnded) -> None:
         """The worker has ended: the next use starts a fresh one."""
         self._last = ended
-        self._patience -= COST_OF_TIMEOUT if ended.verdict is Verdict.TIMEOUT else 1
+        self._patience -= _cost(ended)
         self.close()
+
+    def forgive(self) -> None:
+        """The last ending was the machine's doing: it costs 1, since a submission that is slow every other time must
+        come to an end as well."""
+        if self._last is not None:
+            self._patience += _cost(self._last) - 1
 
     def take_output(self) -> tuple[str, bool]:
         """What was printed since the last call of this, by a worker that has ended too, and whether it was cut."""
@@ -235,7 +241,7 @@ class Judge:
         if property.needs_reference and self._exact is None:
             return Outcome(property, Verdict.NOT_RUN)
         try:
-            subject = self._session.subject()
+            subject = self._subject()
         except Unavailable:
             raise
         except (SubmissionRaised, WorkerEnded, IsolationError) as error:
@@ -253,6 +259,19 @@ class Judge:
             return self._with_output(Outcome(property, Verdict.PASSED))
         return self._outcome(property, failure)
 
+    def _subject(self) -> Subject:
+        """The submission, loaded. A time limit that its import reaches counts only if it is reached alone as well."""
+        try:
+            with self._turns.together():
+                return self._session.subject()
+        except WorkerEnded as ended:
+            if ended.verdict is not Verdict.TIMEOUT or self._session.load_error is not None:
+                raise
+        with self._turns.alone():
+            subject = self._session.subject()
+        self._session.forgive()
+        return subject
+
     def _first_failure(self, property: Property) -> Failure | None:
         for index, case in enumerate(property.cases()):
             with self._turns.together():
@@ -260,6 +279,8 @@ class Judge:
             if failure is not None and failure.may_pass:
                 with self._turns.alone():
                     failure = self._failure_in(property, case)
+                if failure is None:
+                    self._session.forgive()
             if failure is None:
                 self.testimonies[property.name, index] = Testimony(tuple(self._session.subject().exchanges), True)
             elif failure.shrinks:
@@ -377,6 +398,10 @@ class Judge:
         if self._transcripts is not None:
             self._transcripts.shrank(way, smallest)
         return found[smallest]
+
+
+def _cost(ended: WorkerEnded) -> int:
+    return COST_OF_TIMEOUT if ended.verdict is Verdict.TIMEOUT else 1
 
 
 def loaded(worker: Worker, source: Source | Submission, remember: bool = False) -> Subject:

@@ -16,7 +16,9 @@ from paper_course import REFERENCES, write_course
 
 from grader import __version__, cli, grading, workspace
 from grader.exercises import CourseError
-from grader.results import PropertyResult, Report, Verdict
+from grader.isolation import Unavailable
+from grader.messages import text
+from grader.results import Isolation, Layer, PropertyResult, Report, Verdict
 from grader.submissions import Problem
 
 SLUG = "ex02_causal_mask"
@@ -173,16 +175,19 @@ def test_a_defect_of_the_course_is_3(grade, course, tmp_path, monkeypatch):
     assert "exercise.toml" in err
 
 
-def test_isolation_that_cannot_be_had_is_4(grade, monkeypatch):
-    class Unavailable(Exception):
-        pass
-
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_isolation_that_cannot_be_had_is_4(grade, monkeypatch, lang):
     def refuse(*args):
-        raise Unavailable("no isolation here")
+        raise Unavailable(Isolation("limits_only", [Layer("limits", True), Layer("filesystem", False, "no Landlock")]))
 
     put(f"{SLUG}.py")
     monkeypatch.setattr(PretendingGrader, "grade", refuse)
-    assert grade("ex02", "--isolation", "require") == (4, "", "no isolation here\n")
+    code, out, err = grade("ex02", "--isolation", "require", "--lang", lang)
+    assert (code, out) == (4, "")
+    assert text("report.layer_name.filesystem", lang) in err
+    assert text("report.layer_name.limits", lang) not in err
+    assert "grade doctor" in err
+    assert "--isolation best" in err
 
 
 def test_another_course_by_option(grade, course, monkeypatch):

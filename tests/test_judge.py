@@ -1,9 +1,13 @@
 """The judge: verdicts, smallest cases, and what is never charged."""
 
+import contextlib
 import dataclasses
 
 import pytest
 
+from grader import wire
+from grader.isolation import WorkerEnded
+from grader.judge import Judge, LocalWorker, Session
 from grader.properties import Float, Size, equal, prop
 from grader.results import Verdict
 from tests.engine import changed, judged, tiny_bench
@@ -127,3 +131,56 @@ def test_chinese_is_a_first_class_language(bench):
     assert result.statement == "分数等于点积除以宽度的平方根。"
     assert "应为" in result.message
     assert result.look.startswith("根号")
+
+
+class Crowd:
+    """The turns of a machine on which somebody else is at work, but for those who ask to be alone."""
+
+    def __init__(self):
+        self.is_alone = False
+
+    def together(self):
+        return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def alone(self):
+        self.is_alone = True
+        yield
+        self.is_alone = False
+
+    def close(self):
+        pass
+
+
+class Hampered(LocalWorker):
+    """A worker whose first `times` questions of one kind reach the time limit, unless it is alone."""
+
+    def __init__(self, crowd, kind, times):
+        super().__init__()
+        self.crowd, self.kind, self.times = crowd, kind, times
+
+    def ask(self, request):
+        if isinstance(request, self.kind) and not self.crowd.is_alone and next(self.times, None) is not None:
+            raise WorkerEnded(Verdict.TIMEOUT, {"limit": 1, "clock": "wall", "seconds": 1.0, "cpu_seconds": 0.1})
+        return super().ask(request)
+
+
+@pytest.mark.parametrize(("kind", "times"), [(wire.Load, 1), (wire.Call, 12)])
+def test_a_time_limit_that_is_reached_in_company_alone_costs_nothing(bench, kind, times):
+    crowd, left = Crowd(), iter(range(times))
+    session = Session(lambda: Hampered(crowd, kind, left), bench.reference)
+    judge = Judge(session, bench.exact, bench.plain, turns=crowd)
+    assert {judge.judge(p).verdict for p in bench.properties} == {Verdict.PASSED}
+    assert next(left, None) is None
+
+
+def test_an_import_that_never_ends_is_tried_twice(bench):
+    crowd, started = Crowd(), []
+
+    def start():
+        started.append(Hampered(Crowd(), wire.Load, iter(range(100))))
+        return started[-1]
+
+    judge = Judge(Session(start, bench.reference), bench.exact, bench.plain, turns=crowd)
+    assert {judge.judge(p).verdict for p in bench.properties} == {Verdict.TIMEOUT}
+    assert len(started) == 2

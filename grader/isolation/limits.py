@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from grader.messages import has, text
 from grader.results import Isolation, Verdict
 
 
@@ -44,9 +45,17 @@ class Unavailable(IsolationError):
     """The machine does not give the isolation that was required; `isolation` says which layers are missing."""
 
     def __init__(self, isolation: Isolation) -> None:
-        missing = ", ".join(f"{layer.name}: {layer.detail}" for layer in isolation.layers if not layer.enforced)
-        super().__init__(f"the isolation that was required is not to be had here; missing are {missing}")
+        super().__init__(isolation)
         self.isolation = isolation
+
+    def sentence(self, lang: str) -> str:
+        """What is missing, and the two ways on."""
+        keys = [f"report.layer_name.{layer.name}" for layer in self.isolation.layers if not layer.enforced]
+        missing = " · ".join(text(key, lang) for key in keys if has(key))
+        return text("isolation.unavailable", lang, missing=missing)
+
+    def __str__(self) -> str:
+        return self.sentence("en")
 
     def __reduce__(self) -> tuple[type[Unavailable], tuple[Isolation]]:
         return Unavailable, (self.isolation,)  # it travels between processes
