@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import difflib
 import string
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from grader import wire
+from grader.cases import ChoiceVariable, IndexVariable
 from grader.claims import Violation
 from grader.exercises import Exercise, defined_names
 from grader.isolation import WorkerEnded
@@ -156,13 +158,9 @@ class Explainer:
     def _counterexample(self, outcome: Outcome, failure: Failure) -> Counterexample | None:
         if failure.case is None or not failure.exchanges:
             return None
-        quantifier = outcome.property.quantifier
-        values = quantifier.values(failure.case)
-        tensors = [
-            view(name, "input", value, axes=quantifier.axes_of(name))
-            for name, value in values.items()
-            if isinstance(value, torch.Tensor)
-        ]
+        quantifier, script = outcome.property.quantifier, self._script(outcome, failure)
+        inputs = self._inputs(outcome, failure)
+        tensors = [view(name, "input", value, axes=quantifier.axes_of(name)) for name, value in inputs.items()]
         error = failure.error
         if isinstance(error, Violation) and error.got is not None:
             what = _described(error.what, self._last_call(outcome, failure))
@@ -171,9 +169,30 @@ class Explainer:
             if error.want is not None:
                 tensors.append(view(what, "want", error.want, worst=worst))
         comment = " ".join(self._of_failure(outcome, failure).split())
-        code = f"{self._script(outcome, failure).code}\n# {comment}"
-        plain = {name: value for name, value in values.items() if _is_plain(value)}
-        return Counterexample(sizes=plain | failure.case.sizes, tensors=tensors, code=code)
+        code = f"{script.code}\n# {comment}" if script.code else ""
+        plain = failure.case.plain.items()
+        choices = {name: _chosen(value) for name, value in plain if quantifier.is_a(name, ChoiceVariable)}
+        indices = {name: value for name, value in plain if quantifier.is_a(name, IndexVariable)}
+        sizes = failure.case.sizes if self._has_its_sizes(outcome, failure, inputs) else {}
+        return Counterexample(indices | sizes, tensors, code, choices)
+
+    def _has_its_sizes(self, outcome: Outcome, failure: Failure, inputs: Mapping[str, torch.Tensor]) -> bool:
+        """Whether what is shown has the sizes of the case, and not those of something longer made from it."""
+        assert failure.case is not None
+        values = outcome.property.quantifier.values(failure.case).values()
+        shapes = {tuple(value.shape) for value in values if isinstance(value, torch.Tensor)}
+        return all(tuple(value.shape) in shapes for value in inputs.values())
+
+    def _inputs(self, outcome: Outcome, failure: Failure) -> dict[str, torch.Tensor]:
+        """What the last call was given, and of the case's own tensors those that were handed over as they are."""
+        assert failure.case is not None
+        script = self._script(outcome, failure)
+        calls = [exchange for exchange in failure.exchanges if isinstance(exchange.request, wire.Call)]
+        values = outcome.property.quantifier.values(failure.case)
+        tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+        if not calls:
+            return tensors
+        return {name: tensors[name] for name in tensors if name in script.used()} | dict(script.inputs(calls[-1]))
 
     def _location(self, error: Exception) -> Location | None:
         raised = error.raised if isinstance(error, Violation) else error
@@ -209,8 +228,8 @@ def _rounded(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _chosen(value: Any) -> str:
+    return value if isinstance(value, str) else str(value).removeprefix("torch.")
 
 
 def _kind(value: Any) -> Any:

@@ -17,6 +17,7 @@ from grader import wire
 from grader.subject import Exchange
 
 LITERAL_MAX = 2_000  # elements of a tensor that are written out
+CODE_MAX = 8_000  # characters that somebody may want to paste
 SINGLE = struct.Struct("f")
 KERNEL = "torch.nn.functional.scaled_dot_product_attention"
 
@@ -27,6 +28,7 @@ class Script:
     def __init__(self, main: str, named: Mapping[str, Any], exchanges: Sequence[Exchange]) -> None:
         self._module = PurePosixPath(main).stem
         self._known = [(name, value) for name, value in named.items() if isinstance(value, torch.Tensor)]
+        self._complete = True
         self._defined: set[str] = set()
         self._used: list[str] = []
         self._lines: list[str] = []
@@ -39,12 +41,23 @@ class Script:
 
     @property
     def code(self) -> str:
-        """The whole script, imports first."""
+        """The whole script, imports first; "" where it could not be run, or would be too long to paste."""
         names = ", ".join(dict.fromkeys(self._used))
         head = ["import torch"]
         if names:
             head.append(f"from {self._module} import {names}")
-        return "\n".join([*head, "", *self._lines])
+        code = "\n".join([*head, "", *self._lines])
+        return code if self._complete and len(code) <= CODE_MAX else ""
+
+    def inputs(self, exchange: Exchange) -> list[tuple[str, torch.Tensor]]:
+        """The tensors that a call was given, by the names they have here."""
+        request = exchange.request
+        given = [*request.args, *request.kwargs.values()] if isinstance(request, wire.Call) else []
+        return [(self._name_of(value) or "x", value) for value in given if isinstance(value, torch.Tensor)]
+
+    def used(self) -> set[str]:
+        """The names of the tensors that occur in it."""
+        return set(self._defined)
 
     def call(self, exchange: Exchange) -> str:
         """The call of one exchange as an expression, without defining anything."""
@@ -81,15 +94,15 @@ class Script:
             self._lines.append("with torch.no_grad():")
             owner = self._handles.get(request.handle, "module")
             for name, value in request.values.items():
-                self._lines.append(f'    {owner}.get_parameter("{name}").copy_({literal(value)})')
+                self._lines.append(f'    {owner}.get_parameter("{name}").copy_({self._literal(value)})')
         elif isinstance(request, wire.Mode):
             owner = self._handles.get(request.handle, "module")
             self._lines.append(f"{owner}.{'train' if request.training else 'eval'}()")
         elif isinstance(request, wire.Attribute):
             self._lines.append(f"print({self._handles.get(request.handle, 'module')}.{request.name})")
         elif isinstance(request, wire.Make):
-            name = self._keep(getattr(reply, "value", None)) or request.kind
-            self._lines.append(f"# {name} is an object of the grader's own: {request.kind}")
+            self._keep(getattr(reply, "value", None))
+            self._complete = False  # an object of the grader's own
 
     def _tell_call(self, request: wire.Call, reply: Any) -> None:
         holders = self._holders(request)
@@ -152,7 +165,7 @@ class Script:
                 self._known.append((name, value))
             if name not in self._defined:
                 self._defined.add(name)
-                self._lines.append(f"{name} = {literal(value)}")
+                self._lines.append(f"{name} = {self._literal(value)}")
             return name
         if isinstance(value, wire.Handle):
             return self._handles.get(value.id, "module")
@@ -163,6 +176,10 @@ class Script:
         if isinstance(value, float) and value in (float("inf"), float("-inf")):
             return f'float("{value}")'
         return repr(value)
+
+    def _literal(self, value: torch.Tensor) -> str:
+        self._complete = self._complete and value.numel() <= LITERAL_MAX
+        return literal(value) if self._complete else ""
 
     def _name_of(self, value: torch.Tensor) -> str | None:
         for name, known in self._known:
@@ -190,8 +207,6 @@ def _spoiling(spoil: wire.Spoil) -> list[str]:
 def literal(tensor: torch.Tensor) -> str:
     """A tensor as Python: exact, and with its layout where that is unusual."""
     shape = list(tensor.shape)
-    if tensor.numel() > LITERAL_MAX:
-        return f"torch.randn({shape})  # {tensor.numel():,} elements, too many to write out"
     steps = zip(shape, tensor.stride(), strict=True)
     expanded = [axis for axis, (size, step) in enumerate(steps) if size > 1 and step == 0]
     if expanded:

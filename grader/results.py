@@ -53,12 +53,14 @@ class TensorView(msgspec.Struct, frozen=True):
 class Counterexample(msgspec.Struct, frozen=True):
     """The smallest case found in which a property does not hold.
 
-    `sizes` maps letters to sizes, such as {"B": 1, "T": 2}; `code` is Python that reproduces it when pasted.
+    `sizes` maps letters to sizes, such as {"B": 1, "T": 2}, and `choices` names to other values that were chosen;
+    `code` is Python that reproduces it when pasted, "" where there is none that could be.
     """
 
     sizes: dict[str, int]
     tensors: list[TensorView]
     code: str
+    choices: dict[str, str] = {}
 
 
 class Location(msgspec.Struct, frozen=True):

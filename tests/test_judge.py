@@ -30,7 +30,7 @@ def test_a_failure_is_shown_in_its_smallest_case(bench):
     assert result.verdict is Verdict.FAILED
     assert result.points == 0
     assert result.counterexample.sizes == {"B": 1, "T": 1, "D": 2, "S": 1}
-    assert [view.role for view in result.counterexample.tensors] == ["input", "input", "input", "got", "want"]
+    assert [view.role for view in result.counterexample.tensors] == ["input", "input", "got", "want"]
     assert "scores(q, k)[0, 0, 0] is" in result.message
     assert result.look == "Which size stands under the root?"
 

@@ -42,8 +42,18 @@ def test_every_float_comes_back(value):
     assert run(literal(torch.tensor([value]))).item() == value
 
 
-def test_a_large_tensor_is_not_written_out():
-    assert "too many" in literal(torch.zeros(10_000))
+@pytest.mark.parametrize("size", [10_000, 1_900])
+def test_code_that_is_too_long_to_paste_is_no_code(size):
+    call = wire.Call(name="f", args=[torch.full((size,), 0.123456)], kwargs={})
+    assert Script("m.py", {}, [Exchange(call, wire.Answer(value=None))]).code == ""
+
+
+def test_what_only_the_grader_has_cannot_be_pasted():
+    made = Exchange(wire.Make(kind="table", kwargs={}), wire.Answer(value=wire.Handle(0, "Table")))
+    called = Exchange(wire.Call(name="generate", args=[wire.Handle(0, "Table")]), wire.Answer(value=None))
+    script = Script("m.py", {}, [made, called])
+    assert script.call(called) == "generate(table)"
+    assert script.code == ""
 
 
 def test_calls_name_the_arguments_of_the_property():

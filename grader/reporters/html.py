@@ -108,6 +108,7 @@ def _example(example: Counterexample, lang: str) -> dict[str, Any]:
     largest = scale(answers)
     return {
         "sizes": example.sizes,
+        "choices": example.choices,
         "code": example.code,
         "answers": [_figure(view, worst, largest, _other(view, answers), lang) for view in answers],
         "inputs": [_figure(view, view.worst, scale([view]), None, lang) for view in inputs],

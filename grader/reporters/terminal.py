@@ -155,7 +155,7 @@ def _trouble(result: PropertyResult, report: Report, seen: set[str], style: Styl
     seen.add(message)
     if message != report.message:
         yield from wrap(message, room)
-    if result.look and not seen_before:
+    if result.look and not seen_before and (first or not report.diagnoses):  # named, the first hint is enough
         yield from _labelled(text("report.look", lang), result.look, room, style, lang)
     if result.counterexample is not None:
         yield from _counterexample(result.counterexample, first, room, style, lang)
@@ -179,8 +179,9 @@ def _colon(lang: str) -> str:
 
 def _counterexample(example: Counterexample, first: bool, room: int, style: Style, lang: str) -> Iterator[str]:
     """The first one whole; of the later ones the tensors that are quickly read: the HTML report has them all."""
-    sizes = ", ".join(f"{letter} = {size}" for letter, size in example.sizes.items())
-    yield from _labelled(text("report.smallest_case_short", lang), sizes or "-", room, style, lang)
+    sizes = ", ".join(f"{name} = {value}" for name, value in (example.choices | example.sizes).items())
+    if sizes:
+        yield from _labelled(text("report.smallest_case_short", lang), sizes, room, style, lang)
     role = {name: [view for view in example.tensors if view.role == name] for name in ("got", "want", "input")}
     if not first and any(math.prod(view.shape) > GLANCE for view in example.tensors if view.role == "got"):
         return
