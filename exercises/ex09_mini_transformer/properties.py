@@ -418,7 +418,8 @@ def no_row_is_silent(found, part, used, width):
 
 
 def heard(gradient, width):
-    """Of each row of a table, whether it has a gradient."""
+    """Of each row of a table, whether it has a gradient; none has where the table is not used."""
+    holds(gradient is not None, "table_unused")
     return (gradient.reshape(-1, width) != 0).any(1).tolist()
 
 
@@ -449,7 +450,7 @@ def past_ignores_future(
 def sees_all_of_the_past(
     MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed, far: Choice[False, True]
 ):  # fmt: skip
-    """Changing the token at j changes the logits at every t >= j, with a single layer too, and in a sequence of 300."""
+    """Changing the token at j changes the logits at every t >= j, with a single layer too; of 300 tokens, t hears all up to t."""
     model = filled(MiniTransformer, reference, SMALL | {"n_layers": 1}, seed, factor=0.6)
     before = model(idx)
     for j in range(idx.shape[1]):
