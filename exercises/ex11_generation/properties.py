@@ -39,7 +39,7 @@ TABLE = torch.tensor(  # three kinds of rows [3, V]: unsorted, no ties, one of t
 LOW = torch.tensor([[-1502.2, -1498.9, -1500.4, -1501.0, -1499.5, -1500.8, -1503.0]])  # below many a number that blocks
 WIDE = torch.linspace(1.0, -1.0, 800)[None]  # [1, V]: many tokens, none of them likely
 BIN = 100  # neighbours in WIDE that are counted together
-BINS = [f"{first} to {first + BIN - 1}" for first in range(0, WIDE.shape[1], BIN)]
+BINS = [{"first": first, "last": first + BIN - 1} for first in range(0, WIDE.shape[1], BIN)]
 
 # ------------------------------------------------------------------------------------------- choosing one token
 
@@ -388,7 +388,7 @@ def claims(tokens, kinds, logits, width=None, names=None):
     expected = f"{float(draws[kind] * p[kind, token]):.4g}"
     counts = {"draws": int(draws[kind]), "times": int(times[kind, token]), "expected": expected}
     if names is not None:
-        yield float(odd[kind, token]), "how_often_among", {"tokens": names[token], **counts}
+        yield float(odd[kind, token]), "how_often_among", {**names[token], **counts}
         return
     if width is None:
         yield float(odd[kind, token]), "how_often", {"token": token, **counts}
