@@ -48,8 +48,8 @@ MISTAKES = [
             "agreement: take the largest logit.",
         ),
         zh=(
-            "用 0 作了除数",
-            "0 / 0 和 x / 0 会得到 NaN 和无穷大，从中抽样要么报错，要么毫无意义。温度为 0 是一种约定：取最大的 logit。",
+            "把 logits 除以了 0",
+            "0 / 0 和 x / 0 会得到 NaN 和无穷大，从中采样要么报错，要么毫无意义。温度为 0 是一种约定：取最大的 logit。",
         ),
     ),
     Mistake(
@@ -62,7 +62,7 @@ MISTAKES = [
             "0 is false in Python, so `temperature or 1.0` replaces it. Temperature 0 means the largest logit.",
         ),
         zh=(
-            "要求温度 0，却按温度 1 抽样",
+            "要求温度 0，却按温度 1 采样",
             "0 在 Python 里为假，所以 `temperature or 1.0` 会把它换掉。温度 0 的意思是取最大的 logit。",
         ),
     ),
@@ -88,8 +88,8 @@ MISTAKES = [
             "the draw brings them back to a sum of 1.",
         ),
         zh=(
-            "不论温度是多少，都从同一个 softmax 抽样",
-            "要在 softmax 之前用温度去除 logits。对概率做除法不会有任何效果：抽样时它们又会被归一化。",
+            "不论温度是多少，都按同一个 softmax 采样",
+            "要在 softmax 之前把 logits 除以温度。把概率除以温度不会有任何效果：采样时它们又会被归一化。",
         ),
     ),
     Mistake(
@@ -101,7 +101,7 @@ MISTAKES = [
             "divides by the temperature twice",
             "At temperature 1 and in the greedy case nothing shows. Make sure that only one place in the file divides.",
         ),
-        zh=("除了两次温度", "温度为 1 或贪心时看不出来。请确认整个文件只有一处做这个除法。"),
+        zh=("除了两次温度", "温度为 1 或 0（贪心）时看不出来。请确认整个文件只有一处做这个除法。"),
     ),
     Mistake(
         "takes_the_root_of_the_temperature",
@@ -112,7 +112,7 @@ MISTAKES = [
             "divides by the square root of the temperature",
             "The root belongs to the scale of attention. Here the logits are divided by the temperature itself.",
         ),
-        zh=("除以的是温度的平方根", "开方是注意力缩放里的事。这里直接用温度去除 logits。"),
+        zh=("除以的是温度的平方根", "开方是注意力缩放里的事。这里直接把 logits 除以温度。"),
     ),
     Mistake(
         "takes_a_low_temperature_for_zero",
@@ -139,8 +139,8 @@ MISTAKES = [
             "it has a path of its own; subtract the largest logit first if exp overflows.",
         ),
         zh=(
-            "先把很低的温度抬高了再去除",
-            "给温度设下限，回答的就不是调用者的问题了。不能作除数的只有 0，它另有处理；如果怕 exp 溢出，先减去最大的 logit。",
+            "先把很低的温度抬高，再拿它作除数",
+            "给温度设了下限，算的就不再是调用者要的分布。不能作除数的只有 0，它另有处理；如果怕 exp 溢出，先减去最大的 logit。",
         ),
     ),
     # ----------------------------------------------------------------------------------------------- the draw
@@ -154,7 +154,7 @@ MISTAKES = [
             "Token ids are int64 in torch, as argmax, multinomial and topk return them. Nothing needs to be converted.",
         ),
         zh=(
-            "抽到的 token 不是 int64",
+            "采到的 token 不是 int64",
             "torch 里的 token id 是 int64，argmax、multinomial、topk 返回的就是它。不需要再转换。",
         ),
     ),
@@ -169,8 +169,8 @@ MISTAKES = [
             "comes one time in five.",
         ),
         zh=(
-            "总是取概率最大的 token，而不是抽样",
-            "这样同一个提示永远得到同一段文本。温度大于 0 时，概率 0.2 的 token 应当五次里来一次。",
+            "总是取概率最大的 token，而不是采样",
+            "这样同一段提示词永远得到同一段文本。温度大于 0 时，概率 0.2 的 token 应当五次里出现一次。",
         ),
     ),
     Mistake(
@@ -179,7 +179,7 @@ MISTAKES = [
         new="    chosen = torch.multinomial(torch.ones_like(probabilities), num_samples=1, generator=generator)",
         caught_by="tokens_follow_the_softmax",
         en=("draws all tokens equally often", "The probabilities are computed but not used in the draw."),
-        zh=("所有 token 抽到的机会都一样", "概率算出来了，抽样时却没有用上。"),
+        zh=("所有 token 被采到的机会都一样", "概率算出来了，采样时却没有用上。"),
     ),
     Mistake(
         "adds_normal_noise",
@@ -209,7 +209,7 @@ MISTAKES = [
         ),
         zh=(
             "给每个 token 都加了一点概率",
-            "概率下面哪怕垫一点点，模型几乎排除掉的 token 也会漏进来：文本一长，它们就一定会出现。",
+            "哪怕只给每个概率加一点点，模型几乎排除掉的 token 也会漏进来：文本一长，它们就一定会出现。",
         ),
     ),
     Mistake(
@@ -223,8 +223,8 @@ MISTAKES = [
             "as often as the softmax says.",
         ),
         zh=(
-            "从来抽不到可能性小的 token",
-            "砍掉尾部是 `top_k` 的事，而且要调用者要求才做。否则每个 token 都可能出现，频率由 softmax 决定。",
+            "从来采不到可能性小的 token",
+            "截去尾部是 `top_k` 的事，而且要调用者要求才做。否则每个 token 都可能出现，频率由 softmax 决定。",
         ),
     ),
     Mistake(
@@ -237,7 +237,7 @@ MISTAKES = [
             "Each row is a text of its own, with its own logits. With one row, or with equal rows, nothing shows.",
         ),
         zh=(
-            "所有行都按第一行的概率抽样",
+            "所有行都按第一行的概率采样",
             "每一行是各自独立的文本，有自己的 logits。只有一行，或各行相同时，看不出来。",
         ),
     ),
@@ -251,7 +251,7 @@ MISTAKES = [
             "throws the dice once for all rows",
             "Rows with the same logits then always get the same token. Each row needs a random number of its own.",
         ),
-        zh=("所有行共用一次掷骰子", "这样 logits 相同的行总是得到同一个 token。每一行都需要自己的随机数。"),
+        zh=("所有行共用一个随机数", "这样 logits 相同的行总是得到同一个 token。每一行都需要自己的随机数。"),
     ),
     Mistake(
         "draws_neighbours_together",
@@ -263,7 +263,7 @@ MISTAKES = [
             "lets neighbouring rows share a random number",
             "Each token comes as often as it should, but two rows rise and fall together. Draw one number for each row.",
         ),
-        zh=("相邻的行共用一个随机数", "单看每个 token 的频率是对的，但两行总是一起变化。每一行都要单独抽一个数。"),
+        zh=("相邻的行共用一个随机数", "单看每个 token 的频率是对的，但两行总是一起变化。每一行都要有自己的随机数。"),
     ),
     Mistake(
         "spreads_the_draws_over_the_rows",
@@ -277,8 +277,8 @@ MISTAKES = [
             "whole of 0 to 1, whatever the others got.",
         ),
         zh=(
-            "把随机数按顺序均匀地分给各行",
-            "这样前面的行总是得到可能性大的 token。独立的意思是：每一行的数都从整个 0 到 1 里抽，与别的行无关。",
+            "把随机数按大小排好，依次均匀地分给各行",
+            "这样前面的行总是得到可能性大的 token。独立的意思是：每一行的随机数都取自整个 0 到 1 的区间，与别的行无关。",
         ),
     ),
     # -------------------------------------------------------------------------------------------------- top_k
@@ -288,7 +288,7 @@ MISTAKES = [
         new="    width = logits.shape[-1]",
         caught_by="top_k_of_one_takes_the_largest",
         en=("takes no notice of `top_k`", "All tokens take part in the draw, whatever `top_k` says."),
-        zh=("没有理会 `top_k`", "不管 `top_k` 是多少，所有 token 都参加了抽样。"),
+        zh=("没有理会 `top_k`", "不管 `top_k` 是多少，所有 token 都参加了采样。"),
     ),
     Mistake(
         "keeps_one_too_many",
@@ -333,7 +333,7 @@ MISTAKES = [
             "draws the kept tokens equally often",
             "Among the k kept ones the softmax still decides.",
         ),
-        zh=("在留下的 token 里平均抽取", "在留下的 k 个之中，仍然由 softmax 决定各自的机会。"),
+        zh=("在留下的 token 里等概率采样", "在留下的 k 个之中，仍然由 softmax 决定各自的机会。"),
     ),
     Mistake(
         "blocks_with_zeros",
@@ -380,7 +380,7 @@ MISTAKES = [
             "looks for the largest logits in the whole batch",
             "Rows have their own levels: the k largest are looked for in each row, along the last axis.",
         ),
-        zh=("在整个批次里找最大的 logits", "各行的水平不同：要沿最后一个轴，在每一行里各找 k 个最大的。"),
+        zh=("在整个 batch 里找最大的 logits", "各行的水平不同：要沿最后一维，在每一行里各找 k 个最大的。"),
     ),
     Mistake(
         "forgets_which_tokens_were_kept",
@@ -392,7 +392,7 @@ MISTAKES = [
             "topk sorts: place 0 is the largest logit, not token 0. Its indices say which token stands at which place.",
         ),
         zh=(
-            "返回的是在保留的 token 里的名次，而不是 token 本身",
+            "返回的是在保留下来的 k 个里的下标，而不是 token 本身",
             "topk 会排序：第 0 位是最大的 logit，不是 0 号 token。它返回的 indices 说明每一位是哪个 token。",
         ),
     ),
@@ -441,7 +441,7 @@ MISTAKES = [
         ),
         zh=(
             "每次调用都从 generator 的种子重新开始",
-            "这样一段文本的每一步用的都是同样的随机数。generator 有状态，每抽一次就往前走：要用它本身，不要复制。",
+            "这样一段文本的每一步用的都是同样的随机数。generator 有状态，每采样一次就前进一步：要用它本身，不要复制。",
         ),
     ),
     Mistake(
@@ -455,7 +455,7 @@ MISTAKES = [
         ),
         zh=(
             "没有给 generator 时自己新建了一个",
-            "新建的 torch.Generator() 总是从同一个默认种子开始：每次调用抽到的 token 都一样。",
+            "新建的 torch.Generator() 总是从同一个默认种子开始：每次调用采到的 token 都一样。",
         ),
     ),
     Mistake(
@@ -472,7 +472,7 @@ MISTAKES = [
         ),
         zh=(
             "没有给 generator 时，用的是文件里自备的一个",
-            "调用 torch.manual_seed 的人希望再次得到同样的文本。没有给 generator 时由 torch 自己的来决定：把 None 原样传下去。",
+            "调用 torch.manual_seed 的人希望再次得到同样的文本。没有给 generator 时用 torch 自己的随机数：把 None 原样传下去。",
         ),
     ),
     # ------------------------------------------------------------------------------------------ bad arguments
@@ -559,7 +559,7 @@ MISTAKES = [
         edits=[(MODE, MODE + "    length = idx.shape[1]\n"), (RETURN, "    return idx[:, length:]")],
         caught_by="prompt_comes_first",
         en=("returns the new tokens without the prompt", "The answer is [B, T + n]: the prompt, then what was added."),
-        zh=("只返回了新的 token，没有提示", "答案的形状是 [B, T + n]：先是提示，再是新增的部分。"),
+        zh=("只返回了新的 token，没有提示词", "结果的形状是 [B, T + n]：先是提示词，再是新增的部分。"),
     ),
     Mistake(
         "cuts_a_long_prompt",
@@ -580,7 +580,7 @@ MISTAKES = [
         new="            for _ in range(max_new_tokens + 1):",
         caught_by="prompt_comes_first",
         en=("adds one token too many", "`max_new_tokens` steps, one token a step; 0 gives back the prompt."),
-        zh=("多生成了一个 token", "走 `max_new_tokens` 步，每步一个 token；为 0 时原样返回提示。"),
+        zh=("多生成了一个 token", "走 `max_new_tokens` 步，每步一个 token；为 0 时原样返回提示词。"),
     ),
     Mistake(
         "feeds_the_first_tokens",
@@ -615,7 +615,7 @@ MISTAKES = [
         ),
         zh=(
             "最多只喂 `max_len - 1` 个 token",
-            "新 token 不占窗口的位置：它是从最后一个位置读出来的。`max_len` 个放得下。",
+            "新 token 不占窗口的位置：它由最后一个位置的 logits 得出。`max_len` 个 token 放得下。",
         ),
     ),
     Mistake(
@@ -638,7 +638,7 @@ MISTAKES = [
             "takes the logits of the first position",
             "They are about the second token of the window. Which position has seen everything?",
         ),
-        zh=("用的是第一个位置的 logits", "它说的是窗口里的第二个 token。哪个位置看到了全部内容？"),
+        zh=("用的是第一个位置的 logits", "它预测的是窗口里的第二个 token。哪个位置看到了全部内容？"),
     ),
     Mistake(
         "asks_the_model_twice",
@@ -680,7 +680,7 @@ MISTAKES = [
             "that it has now.",
         ),
         zh=(
-            "记下了某个提示的文本，下次直接拿来用",
+            "记下了某段提示词生成的文本，下次直接拿来用",
             "那时模型可能已经换了，或者又训练过了：文本必须由它现在的权重得出。",
         ),
     ),
@@ -693,7 +693,7 @@ MISTAKES = [
             "runs the model in whatever mode it is in",
             "In train mode dropout makes the model's answers random before you have drawn anything.",
         ),
-        zh=("模型是什么模式就用什么模式运行", "在 train 模式下，还没开始抽样，dropout 就已经让模型的输出随机了。"),
+        zh=("模型是什么模式就用什么模式运行", "在 train 模式下，还没开始采样，dropout 就已经让模型的输出随机了。"),
     ),
     Mistake(
         "leaves_the_model_in_eval_mode",
@@ -704,7 +704,7 @@ MISTAKES = [
             "leaves the model in eval mode",
             "Whoever prints a sample in the middle of a training goes on without dropout from there.",
         ),
-        zh=("把模型留在了 eval 模式", "训练途中打印一段样例的人，从此就在没有 dropout 的情况下继续训练。"),
+        zh=("把模型留在了 eval 模式", "训练途中生成一段样例的人，从此就在没有 dropout 的情况下继续训练。"),
     ),
     Mistake(
         "puts_the_model_into_train_mode",
@@ -715,7 +715,7 @@ MISTAKES = [
             "puts the model into train mode at the end, whatever it was before",
             "A model that came in eval mode must leave in eval mode. Remember the mode before you change it.",
         ),
-        zh=("不管原来是什么模式，最后一律切到 train", "以 eval 模式进来的模型应当以 eval 模式离开。改之前先记住它。"),
+        zh=("不管原来是什么模式，最后一律切到 train", "调用前是 eval 模式的模型，返回时也应当是 eval 模式。改之前先记住它。"),
     ),
     Mistake(
         "returns_before_it_restores_the_mode",
@@ -727,7 +727,7 @@ MISTAKES = [
             "Each way out of the function must pass the line that gives the mode back; `finally` sees to it.",
         ),
         zh=(
-            "不要新 token 时，把模型留在了 eval 模式",
+            "要求 0 个新 token 时，把模型留在了 eval 模式",
             "函数的每个出口都必须经过恢复模式的那一行；`finally` 可以保证这一点。",
         ),
     ),
@@ -834,7 +834,7 @@ MISTAKES = [
             "divides by the temperature in the loop and in `next_token`",
             "The greedy text is the same, and at temperature 1 nothing shows. Divide in one place.",
         ),
-        zh=("循环里和 `next_token` 里各除了一次温度", "贪心的结果不变，温度为 1 时也看不出来。只在一处做除法。"),
+        zh=("循环里和 `next_token` 里各除了一次温度", "温度为 0（贪心）或 1 时看不出来。只在一处做除法。"),
     ),
     Mistake(
         "heats_up_step_by_step",
@@ -910,7 +910,7 @@ MISTAKES = [
             "The caller's own one stays where it was, and the next text is the same again. Use the one you are given.",
         ),
         zh=(
-            "从 generator 的一个副本里抽",
+            "用 generator 的一个副本来采样",
             "调用者手里的那个停在原处，下一段文本又会一模一样。请直接用传进来的那个。",
         ),
     ),
@@ -923,7 +923,7 @@ MISTAKES = [
             "sets the seed inside the loop",
             "Every step then throws the same dice, and every text is the same. Seeding is the caller's business, once.",
         ),
-        zh=("在循环里设置了随机种子", "这样每一步掷出的骰子都一样，每段文本也都一样。设种子是调用者的事，只做一次。"),
+        zh=("在循环里设置了随机种子", "这样每一步的随机数都一样，每段文本也都一样。设种子是调用者的事，只做一次。"),
     ),
     # ---------------------------------------------------------------------------------------------- in place
     Mistake(
@@ -963,8 +963,8 @@ MISTAKES = [
             "squeeze() without an axis removes every axis of size 1, the batch of one too. Name the axis to remove.",
         ),
         zh=(
-            "只有一段文本时丢掉了批次轴",
-            "squeeze() 不写轴时会去掉所有大小为 1 的轴，连只有一行的批次轴也去掉。请写明要去掉哪个轴。",
+            "只有一段文本时丢掉了 batch 轴",
+            "squeeze() 不写轴时会去掉所有大小为 1 的轴，连只有一行的 batch 轴也去掉。请写明要去掉哪个轴。",
         ),
     ),
 ]
