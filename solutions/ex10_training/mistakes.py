@@ -22,7 +22,7 @@ MISTAKES = [
         ),
         zh=(
             "把后面的 token 当作输入、前面的当作目标",
-            "模型读到第 t 个 token，要预测的是第 t + 1 个，方向反了。在纸上写一行 5 6 7 8，在每个输入下面写出它应当引出的那个 token。",
+            "模型读到第 t 个 token，要预测的是第 t + 1 个，方向反了。在纸上写一行 5 6 7 8，在每个输入下面写出应当由它预测的那个 token。",
         ),
     ),
     Mistake(
@@ -53,7 +53,7 @@ MISTAKES = [
         ),
         zh=(
             "让每个位置去预测它刚刚读到的那个 token",
-            "这样训练出来的模型只会照抄：损失降到 0，却什么也预测不了。位置 t 的 logits 说的是哪一个 token？",
+            "这样训练出来的模型只会照抄：损失降到 0，却什么也预测不了。位置 t 的 logits 预测的是哪一个 token？",
         ),
     ),
     Mistake(
@@ -98,7 +98,7 @@ MISTAKES = [
         ),
         zh=(
             "把概率交给了本该接收 logits 的交叉熵",
-            "F.cross_entropy 里面已经包含 log-softmax。再喂概率等于又压扁一次，模型再好，损失也到不了 0 附近。",
+            "F.cross_entropy 里面已经包含 log-softmax。把概率传进去，等于又做了一次 softmax，模型再好，损失也到不了 0 附近。",
         ),
     ),
     Mistake(
@@ -112,8 +112,8 @@ MISTAKES = [
             "log_softmax, or F.cross_entropy, needs no such crutch.",
         ),
         zh=(
-            "对“softmax 加一个小数”取对数",
-            "这个小数给损失加了上限（1e-9 时约为 21），而且恰恰加在模型错得最离谱的地方。用 log_softmax 或 F.cross_entropy 就不需要它。",
+            "对“softmax 加上一个很小的数”取对数",
+            "这个很小的数给损失加了上限（1e-9 时约为 21），而且恰恰加在模型错得最离谱的地方。用 log_softmax 或 F.cross_entropy 就不需要它。",
         ),
     ),
     Mistake(
@@ -129,7 +129,7 @@ MISTAKES = [
         ),
         zh=(
             "要求最后一个位置预测这一行的第一个 token",
-            "最后一个位置的 logits 说的是行外的 token，应当把这个位置去掉。",
+            "最后一个位置的 logits 预测的是这一行之外的 token，应当把这个位置去掉。",
         ),
     ),
     Mistake(
@@ -144,7 +144,7 @@ MISTAKES = [
         ),
         zh=(
             "返回的是所有目标上的总和",
-            "总和会随批次和文本长度增长，步子也跟着变大。损失应当是真实目标上的平均值。",
+            "总和会随 batch 和文本长度增长，更新的步长也跟着变大。损失应当是真实目标上的平均值。",
         ),
     ),
     Mistake(
@@ -206,7 +206,7 @@ MISTAKES = [
         ),
         zh=(
             "把填充也算作目标",
-            "模型会因为“填充后面还是填充”而得到奖励。等于 `pad_id` 的目标既不能加进去，也不能计数；如果先把它改成别的标记，损失忽略的必须正是那个标记。",
+            "模型会因为“填充后面还是填充”而得到奖励。等于 `pad_id` 的目标既不能加进总和，也不能计入个数；如果先把它改成别的标记，损失忽略的必须正是那个标记。",
         ),
     ),
     Mistake(
@@ -235,7 +235,7 @@ MISTAKES = [
         ),
         zh=(
             "总和里去掉了填充，除数里却没有去掉",
-            "批次里填充越多，损失看起来就越小。应当除以真实目标的个数。",
+            "batch 里填充越多，损失看起来就越小。应当除以真实目标的个数。",
         ),
     ),
     Mistake(
@@ -284,7 +284,7 @@ MISTAKES = [
         ),
         zh=(
             "先对每一行取平均，再对各行取平均",
-            "这样短行里的 token 比长行里的分量更重。应当对整个批次的全部真实目标一起取平均。",
+            "这样短行里 token 的权重就比长行里的大。应当对整个 batch 的全部真实目标一起取平均。",
         ),
     ),
     Mistake(
@@ -315,7 +315,7 @@ MISTAKES = [
         ),
         zh=(
             "没有真实目标时算出了 0 除以 0",
-            "只要有一个批次全是填充，所有权重就会永远变成 NaN。没有东西可预测时，损失和梯度应当是多少？",
+            "只要有一个 batch 全是填充，所有权重就会永远变成 NaN。没有东西可预测时，损失和梯度应当是多少？",
         ),
     ),
     Mistake(
@@ -347,7 +347,7 @@ MISTAKES = [
             "between the logits and the loss.",
         ),
         zh=(
-            "把 logits 从计算图上剪断了",
+            "把 logits 从计算图上断开了",
             "数值是对的，但没有任何梯度流回模型。logits 与损失之间不该出现 .detach()、.data 或 .item()。",
         ),
     ),
@@ -409,8 +409,8 @@ MISTAKES = [
             "there when it comes, or was it cleared in between?",
         ),
         zh=(
-            "一个权重也没有移动",
-            "backward() 只负责填好 .grad，移动权重的是优化器的 step。有没有调用 step？调用的时候 .grad 还在吗，是不是中间被清空了？",
+            "一个权重也没有更新",
+            "backward() 只负责填好 .grad，更新权重的是优化器的 step。有没有调用 step？调用的时候 .grad 还在吗，是不是中间被清空了？",
         ),
     ),
     Mistake(
@@ -482,7 +482,7 @@ MISTAKES = [
         ),
         zh=(
             "返回的是张量而不是 float",
-            "张量会让整张计算图一直占着内存，存上一千个内存就满了。用 .item() 把它变成数。",
+            "张量会让整张计算图一直占着内存，存上一千个内存就满了。用 .item() 取出数值。",
         ),
     ),
     Mistake(
@@ -523,7 +523,7 @@ MISTAKES = [
             "switches to train mode only after the forward pass",
             "The mode matters while the model runs: that is when dropout throws its dice.",
         ),
-        zh=("前向传播之后才切换到 train 模式", "模式在模型运行的那一刻才起作用：dropout 是在那时掷骰子的。"),
+        zh=("前向传播之后才切换到 train 模式", "模式在模型运行的那一刻才起作用：dropout 是在那时决定丢弃哪些元素的。"),
     ),
     Mistake(
         "returns_to_eval_mode",
@@ -581,7 +581,7 @@ MISTAKES = [
         ),
         zh=(
             "用普通 SGD，却配了适合 Adam 的学习率",
-            "lr = 3e-3 又没有动量，300 步走不了多远。哪种优化器不论梯度多小，每步都大约走 lr 那么远？",
+            "lr = 3e-3 又没有动量，300 步几乎学不到什么。哪种优化器不论梯度多小，每步都大约更新 lr 那么多？",
         ),
     ),
     Mistake(
@@ -660,8 +660,8 @@ MISTAKES = [
             "It costs a forward pass over everything at each step. The loss of a step is the one that its batch had.",
         ),
         zh=(
-            "返回的是整份数据上的损失，而不是这一步那个批次上的损失",
-            "这样每一步都要对全部数据多做一次前向传播。一步的损失，是它自己那个批次的损失。",
+            "返回的是整份数据上的损失，而不是这一步那个 batch 上的损失",
+            "这样每一步都要对全部数据多做一次前向传播。一步的损失，是它自己那个 batch 的损失。",
         ),
     ),
     Mistake(
@@ -711,7 +711,7 @@ MISTAKES = [
         ),
         zh=(
             "打乱顺序时没有用 seed",
-            "行的顺序来自 torch 的全局随机数，谁也无法重现你的训练。请使用由 `seed` 设定的生成器。",
+            "行的顺序来自 torch 的全局随机数，谁也无法重现你的训练。请使用以 `seed` 为种子的 generator。",
         ),
     ),
     Mistake(
@@ -744,7 +744,7 @@ MISTAKES = [
             "The upper end of randint and range is not included: len(data) - 1 as the end leaves out the last row.",
         ),
         zh=(
-            "从来抽不到最后一行",
+            "从来取不到最后一行",
             "randint 和 range 的上界本来就不包含在内：再用 len(data) - 1 作上界，就漏掉了最后一行。",
         ),
     ),
@@ -773,6 +773,6 @@ MISTAKES = [
             "ignores `lr`",
             "A number is written where the argument should stand: whatever `lr` is, the steps are the same.",
         ),
-        zh=("没有用到 `lr`", "该写参数的地方写了一个固定的数：不管 `lr` 是多少，步子都一样大。"),
+        zh=("没有用到 `lr`", "该写参数的地方写了一个固定的数：不管 `lr` 是多少，更新的步长都一样。"),
     ),
 ]
