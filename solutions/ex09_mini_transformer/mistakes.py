@@ -50,7 +50,7 @@ MISTAKES = [
             "makes a position table and never adds it",
             "pos_emb is there, is counted, and gets no gradient. Where does it enter forward?",
         ),
-        zh=("建了位置表却从没有加上", "pos_emb 建了、也算进了参数量，却得不到梯度。它在 forward 的哪里用上？"),
+        zh=("建了位置表却从来没有加上", "pos_emb 建了、也算进了参数量，却得不到梯度。它在 forward 的哪里用上？"),
     ),
     Mistake(
         "takes_positions_from_the_batch_axis",
@@ -109,7 +109,7 @@ MISTAKES = [
             "multiplies the token embedding by sqrt(C)",
             "The first Transformer did that; this model adds the two tables as they are.",
         ),
-        zh=("把 token embedding 乘了 sqrt(C)", "最初的 Transformer 这样做；这个模型是把两张表直接相加。"),
+        zh=("把词嵌入乘了 sqrt(C)", "最初的 Transformer 这样做；这个模型是把查到的两行直接相加。"),
     ),
     Mistake(
         "keeps_the_position_vectors_of_the_first_call",
@@ -138,7 +138,7 @@ MISTAKES = [
             "has no causal mask",
             "Each position sees the token it should predict: the loss is wonderful, the text is not.",
         ),
-        zh=("没有因果掩码", "每个位置都看到了它要预测的 token：损失好看，生成的文本却一塌糊涂。"),
+        zh=("没有因果掩码", "每个位置都看到了它要预测的 token：损失很低，生成的文本却一塌糊涂。"),
     ),
     Mistake(
         "sees_the_future_instead_of_the_past",
@@ -149,7 +149,7 @@ MISTAKES = [
             "hides the past and shows the future",
             "Row t of the mask is the query at t: allowed are the columns s <= t.",
         ),
-        zh=("挡住了过去，露出了未来", "掩码的第 t 行是位置 t 的 query：允许的是 s <= t 的列。"),
+        zh=("屏蔽了过去，露出了未来", "掩码的第 t 行是位置 t 的查询：允许的是 s <= t 的列。"),
     ),
     Mistake(
         "lets_the_next_position_through",
@@ -176,7 +176,7 @@ MISTAKES = [
             "masks in eval mode only",
             "In training the model then learns to copy the next token. Both modes need the mask.",
         ),
-        zh=("只在评估模式下加掩码", "这样训练时模型学到的是抄下一个 token。两种模式都要有掩码。"),
+        zh=("只在 eval 模式下加掩码", "这样训练时模型学到的是抄下一个 token。两种模式都要有掩码。"),
     ),
     Mistake(
         "masks_in_training_only",
@@ -187,7 +187,7 @@ MISTAKES = [
             "masks in train mode only",
             "In eval mode the same model then computes something it was never trained for.",
         ),
-        zh=("只在训练模式下加掩码", "这样在评估模式下，模型算的是它从没训练过的东西。"),
+        zh=("只在 train 模式下加掩码", "这样在 eval 模式下，模型算的是它从没训练过的东西。"),
     ),
     Mistake(
         "masks_after_the_softmax",
@@ -215,7 +215,7 @@ MISTAKES = [
             "gives the encoder a mask that hides the past",
             "In a boolean mask of nn.TransformerEncoder True means: must not attend.",
         ),
-        zh=("给编码器的掩码挡住了过去", "nn.TransformerEncoder 的布尔掩码里，True 表示不许关注。"),
+        zh=("给编码器的掩码屏蔽了过去", "nn.TransformerEncoder 的布尔掩码里，True 表示不许关注。"),
     ),
     Mistake(
         "leaves_the_encoder_post_norm",
@@ -268,7 +268,7 @@ MISTAKES = [
         new="for block in self.blocks[:-1]:",
         caught_by="every_parameter_gets_a_gradient",
         en=("never runs its last block", "The block is there and counted, but gets no gradient."),
-        zh=("最后一个 block 从没有运行", "它建了，也算进了参数量，却得不到梯度。"),
+        zh=("最后一个 block 从来没有运行", "它建了，也算进了参数量，却得不到梯度。"),
     ),
     Mistake(
         "always_has_two_layers",
@@ -451,7 +451,7 @@ MISTAKES = [
             "vocab * d_model parameters are missing. GPT-2 does it; here the head has a weight of its own.",
         ),
         zh=(
-            "head 与 token embedding 共用权重",
+            "head 与词嵌入共用权重",
             "少了 vocab * d_model 个参数。GPT-2 这样做；这里的 head 有自己的权重。",
         ),
     ),
@@ -510,7 +510,7 @@ MISTAKES = [
         ),
         zh=(
             "靠位置表来报错",
-            "“index out of range in self” 没有告诉任何人是什么太长了。先检查 T，再把两个数都说出来。",
+            "“index out of range in self” 没有说明是什么太长了。先检查 T，再把两个数都写进消息。",
         ),
     ),
     Mistake(
@@ -548,7 +548,7 @@ MISTAKES = [
         new='raise ValueError("the sequence is too long")',
         caught_by="fills_its_length_and_no_more",
         en=("does not say how long is too long", "Put T and max_len into the message."),
-        zh=("没有说多长算太长", "把 T 和 max_len 都写进消息。"),
+        zh=("没有说明多长算太长", "把 T 和 max_len 都写进消息。"),
     ),
     Mistake(
         "keeps_no_max_len",
@@ -606,7 +606,7 @@ MISTAKES = [
         ],
         caught_by="every_id_is_ordinary",
         en=("hides tokens of id 0 from the attention", "This model knows no padding: id 0 is a token like all others."),
-        zh=("对注意力隐藏了 id 为 0 的 token", "这个模型没有填充的概念：id 0 和其他 token 一样。"),
+        zh=("在注意力里屏蔽了 id 为 0 的 token", "这个模型没有填充的概念：id 0 和其他 token 一样。"),
     ),
     Mistake(
         "has_room_for_one_id_too_few",
@@ -632,7 +632,7 @@ MISTAKES = [
             "drops out in eval mode too",
             "F.dropout acts unless it is told self.training; nn.Dropout knows by itself.",
         ),
-        zh=("评估模式下也做 dropout", "F.dropout 除非传入 self.training，否则总在起作用；nn.Dropout 自己知道。"),
+        zh=("eval 模式下也做 dropout", "F.dropout 除非传入 self.training，否则总在起作用；nn.Dropout 自己知道。"),
     ),
     Mistake(
         "remembers_where_the_last_call_ended",
