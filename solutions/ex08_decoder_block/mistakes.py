@@ -78,7 +78,7 @@ MISTAKES = [
         ),
         zh=(
             "让每个位置看到后面、看不到前面",
-            "掩码的第 t 行是位置 t 的 query，第 s 列是位置 s 的 key：允许的是 s <= t。打印 T = 4 的掩码看看。",
+            "掩码的第 t 行是位置 t 的查询，第 s 列是位置 s 的键：允许的是 s <= t。打印 T = 4 的掩码看看。",
         ),
     ),
     Mistake(
@@ -124,7 +124,7 @@ MISTAKES = [
             "uses the mask in train mode only",
             "The model has to compute the same in both modes. The mask is part of what it is.",
         ),
-        zh=("只在训练模式下使用掩码", "两种模式下模型算的必须一样。掩码是模型本身的一部分。"),
+        zh=("只在 train 模式下使用掩码", "两种模式下模型算的必须一样。掩码是模型本身的一部分。"),
     ),
     Mistake(
         "masks_in_eval_only",
@@ -132,7 +132,7 @@ MISTAKES = [
         new="(scores if self.training else scores.masked_fill(~may_attend, -math.inf)).softmax(dim=-1)",
         caught_by="past_ignores_future",
         en=("uses the mask in eval mode only", "Trained without a mask, the model learns to copy the next token."),
-        zh=("只在评估模式下使用掩码", "训练时没有掩码，模型学会的只是抄下一个 token。"),
+        zh=("只在 eval 模式下使用掩码", "训练时没有掩码，模型学会的只是照抄下一个 token。"),
     ),
     Mistake(
         "blocks_with_a_score_of_minus_ten",
@@ -143,7 +143,7 @@ MISTAKES = [
             "blocks the future with a score of -10",
             "Allowed scores may be lower than that, and then the blocked keys win. The fill has to be below every score.",
         ),
-        zh=("用 -10 分来屏蔽未来", "允许的分数可能比 -10 还低，那时被屏蔽的 key 反而占上风。填充值必须低于任何分数。"),
+        zh=("用 -10 分来屏蔽未来", "允许的分数可能比 -10 还低，那时被屏蔽的键反而占上风。填充值必须低于任何分数。"),
     ),
     Mistake(
         "takes_a_score_of_zero_for_a_blocked_one",
@@ -171,7 +171,7 @@ MISTAKES = [
             "takes the softmax over the query axis",
             "A query shares out its attention among the keys: the last axis of [B, H, T, S].",
         ),
-        zh=("沿 query 轴做 softmax", "每个 query 把注意力分给各个 key：应是 [B, H, T, S] 的最后一轴。"),
+        zh=("沿查询轴做 softmax", "每个查询把注意力分给各个键：应是 [B, H, T, S] 的最后一维。"),
     ),
     Mistake(
         "cuts_the_heads_along_time",
@@ -189,7 +189,7 @@ MISTAKES = [
         ),
         zh=(
             "不换轴就把 [B, T, C] reshape 成 [B, H, T, D]",
-            "reshape 只是给内存重新编号：这样切开的是时间而不是通道。先拆最后一轴，再交换两个轴。",
+            "reshape 只是给内存里的数重新划分下标：这样切开的是时间而不是通道。先拆最后一维，再交换两个轴。",
         ),
     ),
     Mistake(
@@ -201,7 +201,7 @@ MISTAKES = [
             "merges the heads without moving their axis back",
             "[B, H, T, D] must become [B, T, H, D] before the last two axes are joined.",
         ),
-        zh=("合并多头前没有把轴换回来", "[B, H, T, D] 要先变成 [B, T, H, D]，才能合并最后两轴。"),
+        zh=("合并多头前没有把轴换回来", "[B, H, T, D] 要先变成 [B, T, H, D]，才能合并最后两维。"),
     ),
     Mistake(
         "reads_the_thirds_as_k_q_v",
@@ -212,7 +212,7 @@ MISTAKES = [
             "takes the first third as the keys and the second as the queries",
             "The order of the thirds is fixed: q, k, v.",
         ),
-        zh=("把第一份当成 key、第二份当成 query", "三份的顺序是规定好的：q、k、v。"),
+        zh=("把第一份当成键、第二份当成查询", "三份的顺序是规定好的：q、k、v。"),
     ),
     Mistake(
         "gives_each_head_its_own_q_k_v_side_by_side",
@@ -347,7 +347,7 @@ MISTAKES = [
             "The next input may be another text. A cache for generation is handed in by the caller, who knows what belongs together.",
         ),
         zh=(
-            "把 key 和 value 留到下一次调用",
+            "把键和值留到下一次调用",
             "下一个输入可能是另一段文本。生成用的缓存应由调用者传进来，只有调用者知道哪些属于同一段。",
         ),
     ),
@@ -363,7 +363,7 @@ MISTAKES = [
             "keeps a copy of its weights in eval mode",
             "Weights may be loaded or trained between two calls: what is made from them is made in every call.",
         ),
-        zh=("在评估模式下保留权重的副本", "两次调用之间权重可能被载入或训练过：由权重算出的东西，每次调用都要重新算。"),
+        zh=("在 eval 模式下保留权重的副本", "两次调用之间权重可能被载入或训练过：由权重算出的东西，每次调用都要重新算。"),
     ),
     Mistake(
         "shares_the_number_of_heads_among_all_modules",
@@ -392,7 +392,7 @@ MISTAKES = [
             "cuts its gradients in eval mode",
             "eval() is about dropout and the like. Whether gradients are wanted is the caller's business (torch.no_grad).",
         ),
-        zh=("在评估模式下切断了梯度", "eval() 只管 dropout 之类的层。要不要梯度由调用者决定（torch.no_grad）。"),
+        zh=("在 eval 模式下切断了梯度", "eval() 只管 dropout 之类的层。要不要梯度由调用者决定（torch.no_grad）。"),
     ),
     Mistake(
         "learns_only_behind_an_input_that_wants_gradients",
@@ -407,7 +407,7 @@ MISTAKES = [
         ),
         zh=(
             "只有输入需要梯度时，参数才得到梯度",
-            "模型的第一个 block 读到的可能是冻结的 embedding，它同样要学习。use_reentrant=True 的 checkpoint，或以 x.requires_grad 为条件，都会妨碍它。",
+            "模型的第一个 block 的输入可能来自冻结的词嵌入，它同样要学习。use_reentrant=True 的 checkpoint，或以 x.requires_grad 为条件，都会妨碍它。",
         ),
     ),
     Mistake(
@@ -459,7 +459,7 @@ MISTAKES = [
             "raises a ValueError that does not say which numbers clash",
             "Put dim and num_heads into the message: whoever reads it has many configurations.",
         ),
-        zh=("抛出的 ValueError 没有说是哪两个数冲突", "把 dim 和 num_heads 写进消息里：看到它的人手上有很多组配置。"),
+        zh=("抛出的 ValueError 没有说是哪两个数冲突", "把 dim 和 num_heads 写进消息里：看到消息的人手上有很多组配置。"),
     ),
     # ---- the block
     Mistake(
@@ -553,7 +553,7 @@ MISTAKES = [
             "uses the tanh approximation of GELU",
             "Here GELU is x times the normal distribution function, exactly. The two differ by 0.0005 at most, but in every hidden unit.",
         ),
-        zh=("用了 GELU 的 tanh 近似", "这里的 GELU 精确等于 x 乘正态分布函数。两者最多差 0.0005，但每个隐藏单元都差。"),
+        zh=("用了 GELU 的 tanh 近似", "这里的 GELU 精确等于 x 乘正态分布函数。两者最多差 0.0005，但每个隐藏单元都差这么一点。"),
     ),
     Mistake(
         "uses_relu",
@@ -579,7 +579,7 @@ MISTAKES = [
         ],
         caught_by="small_inputs_feel_eps",
         en=("uses another eps than 1e-5 in its norms", "Ordinary inputs do not show it; inputs of tiny variance do."),
-        zh=("归一化的 eps 不是 1e-5", "普通输入看不出来，方差极小的输入会。"),
+        zh=("LayerNorm 的 eps 不是 1e-5", "普通输入看不出来，方差极小的输入看得出来。"),
     ),
     Mistake(
         "has_a_hidden_width_of_twice_c",
@@ -618,7 +618,7 @@ MISTAKES = [
         new="return x + torch.nn.functional.dropout(self.mlp(self.n2(x)), 0.1, self.training)",
         caught_by="block_values",
         en=("drops out in train mode", "This block has no dropout: train and eval mode give the same."),
-        zh=("在训练模式下做了 dropout", "这个 block 没有 dropout：两种模式的结果相同。"),
+        zh=("在 train 模式下做了 dropout", "这个 block 没有 dropout：两种模式的结果相同。"),
     ),
     Mistake(
         "shares_one_mlp_among_all_blocks",
@@ -683,7 +683,7 @@ MISTAKES = [
         new=")",
         caught_by="counts_parameters",
         en=("ignores trainable_only", "By default a frozen parameter (requires_grad=False) is not counted."),
-        zh=("忽略了 trainable_only", "默认情况下，冻结的参数(requires_grad=False)不计入。"),
+        zh=("忽略了 trainable_only", "默认情况下，冻结的参数（requires_grad=False）不计入。"),
     ),
     Mistake(
         "never_counts_frozen_parameters",
@@ -740,7 +740,7 @@ MISTAKES = [
             "counts the state_dict",
             "It also holds buffers, such as running means and masks, and names a tied weight twice.",
         ),
-        zh=("数的是 state_dict", "里面还有 buffer（滑动均值、掩码等），共享的权重也会出现两次。"),
+        zh=("数的是 state_dict", "里面还有 buffer（滑动平均、掩码等），共享的权重也会出现两次。"),
     ),
     Mistake(
         "counts_buffers",
@@ -767,7 +767,7 @@ MISTAKES = [
             "returns the count as a floating-point tensor",
             "A count is an int; float32 cannot even hold every whole number above 16,777,216.",
         ),
-        zh=("用浮点张量返回计数", "计数应是 int;float32 连大于 16,777,216 的整数都不能全部表示。"),
+        zh=("用浮点张量返回计数", "计数应是 int；float32 连大于 16,777,216 的整数都不能全部表示。"),
     ),
     Mistake(
         "forgets_the_biases_in_the_formula",
