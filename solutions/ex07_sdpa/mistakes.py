@@ -46,7 +46,7 @@ MISTAKES = [
         new="past = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T - 1)  ",
         caught_by="causal_hides_the_future",
         en=("hides a query's own key as well", "A token may attend to itself: check the diagonal."),
-        zh=("把查询自己的键也遮住了", "token 可以关注自己：检查对角线的偏移量。"),
+        zh=("把查询自己的键也屏蔽了", "token 可以关注自己：检查对角线的偏移量。"),
     ),
     Mistake(
         "hides_the_past",
@@ -57,7 +57,7 @@ MISTAKES = [
             "hides the past and shows the future",
             "The triangle is upside down: rows are queries, columns are keys, and earlier keys stay.",
         ),
-        zh=("遮住了过去，却露出了未来", "三角形方向反了：行是查询，列是键，应保留更早的键。"),
+        zh=("屏蔽了过去，却露出了未来", "下三角的方向反了：行是查询，列是键，应保留更早的键。"),
     ),
     Mistake(
         "cuts_the_triangle_out_of_a_table_of_fixed_size",
@@ -93,7 +93,7 @@ MISTAKES = [
             "uses the padding of the first row for the whole batch",
             "Every row has its own length: padding is [B, 1, 1, S], and the B has to reach the kernel.",
         ),
-        zh=("整个 batch 都用了第一行的 padding", "每一行的长度不同：padding 是 [B, 1, 1, S]，B 这一维要一直传到内核。"),
+        zh=("整个 batch 都用了第一个样本的 padding", "每个样本的长度不同：padding 是 [B, 1, 1, S]，B 这一维要一直传到内核。"),
     ),
     Mistake(
         "adds_the_padding_as_numbers",
@@ -118,7 +118,7 @@ MISTAKES = [
             "A blocked key with a score of 300 still wins after -100. A boolean mask or -inf blocks whatever the score is.",
         ),
         zh=(
-            "用来屏蔽的数太小，敌不过很大的分数",
+            "用来屏蔽的数太小，压不住很大的分数",
             "被屏蔽的键若分数是 300，减去 100 之后仍然最大。布尔掩码或 -inf 则无论分数多大都能屏蔽。",
         ),
     ),
@@ -135,7 +135,7 @@ MISTAKES = [
             "A key of zeros still has the score 0, takes its share of the softmax, and the others get too little.",
         ),
         zh=(
-            "把填充处的键和值清零，而不是遮住它们",
+            "把填充处的键和值清零，而不是屏蔽它们",
             "全零的键分数是 0，在 softmax 里照样分走一份权重，其他键得到的就少了。",
         ),
     ),
@@ -181,7 +181,7 @@ MISTAKES = [
             "aligns the causal mask at the top left when padding is given",
             "Both paths need the same triangle: build it once and use it in both.",
         ),
-        zh=("有填充掩码时，因果掩码又对齐到了左上角", "两条路径要用同一个三角形：建一次，两处都用它。"),
+        zh=("有填充掩码时，因果掩码又对齐到了左上角", "两条路径要用同一个因果掩码：建一次，两处都用它。"),
     ),
     Mistake(
         "averages_the_values_for_blind_queries",
@@ -295,7 +295,7 @@ MISTAKES = [
         ),
         zh=(
             "在同一次调用里既传了掩码又传了 is_causal",
-            "这是不允许的：有的输入会报错，有的却不会。把三角形并入掩码；或者在 T == S 且没有填充时单独使用 is_causal。",
+            "这是不允许的：有的输入会报错，有的却不会。把下三角并入掩码；或者在 T == S 且没有填充时单独使用 is_causal。",
         ),
     ),
     Mistake(
@@ -313,7 +313,7 @@ MISTAKES = [
         ),
         zh=(
             "先用掩码加 is_causal 试着调用内核，再捕获错误",
-            "这样的调用报不报错要看输入。请先决定由哪一个来携带三角形。",
+            "这样的调用报不报错要看输入。请先决定因果约束由掩码还是由 is_causal 来表达。",
         ),
     ),
     Mistake(
@@ -426,7 +426,7 @@ MISTAKES = [
             "squeezes axes of size one away",
             "One query or one row is an ordinary case: the result still has four axes.",
         ),
-        zh=("把大小为 1 的轴压掉了", "只有一个查询或一行是很平常的情况：结果仍应有四个轴。"),
+        zh=("把大小为 1 的轴丢掉了", "只有一个查询或一个样本是很平常的情况：结果仍应有四个轴。"),
     ),
     Mistake(
         "makes_the_mask_on_the_cpu",
@@ -479,7 +479,7 @@ MISTAKES = [
         new="return (fused_attention(q, k, v, causal=causal) - by_hand)[0].abs().max().item()",
         caught_by="error_is_measured",
         en=("compares only the first row of the batch", "The largest difference is over all elements."),
-        zh=("只比较了 batch 的第一行", "最大差值要在所有元素上取。"),
+        zh=("只比较了 batch 的第一个样本", "最大差值要在所有元素上取。"),
     ),
     Mistake(
         "forgets_causal_on_both_sides_of_the_comparison",
