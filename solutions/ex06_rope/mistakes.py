@@ -195,7 +195,7 @@ MISTAKES = [
         new="base ** (2 * n / head_dim)",
         caught_by="tables_have_the_right_value",
         en=("lets the frequencies grow", "The exponent is negative: later pairs turn more and more slowly."),
-        zh=("频率越来越大了", "指数是负的：越靠后的通道对转得越慢。"),
+        zh=("频率越来越大了", "指数是负的：越靠后的通道对频率越低。"),
     ),
     Mistake(
         "turns_all_pairs_at_one_speed",
@@ -207,8 +207,8 @@ MISTAKES = [
             "With one speed, position p and p + 2*pi look alike. theta_n differs from pair to pair.",
         ),
         zh=(
-            "所有通道对的转速都一样",
-            "只有一种转速时，位置 p 和 p + 2π 就分不开了。每一对的 theta_n 各不相同。",
+            "所有通道对的频率都一样",
+            "只有一种频率时，位置 p 和 p + 2π 就分不开了。每一对的 theta_n 各不相同。",
         ),
     ),
     Mistake(
@@ -585,7 +585,7 @@ MISTAKES = [
         new="return torch.cat((x[:1] * cos + rotate_half(x[:1]) * sin, x[1:]), dim=0).to(x.dtype)",
         caught_by="turned_vectors_have_the_right_value",
         en=("turns the first sequence of the batch only", "All sequences and heads turn by the same tables."),
-        zh=("只旋转了批次里的第一条序列", "所有序列、所有头都用同样的表旋转。"),
+        zh=("只旋转了 batch 里的第一条序列", "所有序列、所有头都用同样的表旋转。"),
     ),
     Mistake(
         "turns_heads_instead_of_positions",
@@ -599,7 +599,7 @@ MISTAKES = [
         ),
         zh=(
             "让角度随头变化，而不是随位置变化",
-            "x 是 [B, H, T, D]，表是 [T, D]，直接与最后两个轴对齐就行。",
+            "x 是 [B, H, T, D]，表是 [T, D]，直接与最后两维对齐就行。",
         ),
     ),
     Mistake(
@@ -613,7 +613,7 @@ MISTAKES = [
         ),
         zh=(
             "不管输入是什么类型，都返回 float32",
-            "float64 的向量配 float64 的表，结果仍应是 float64；只有半精度允许变宽。",
+            "float64 的向量配 float64 的表，结果仍应是 float64；只有半精度允许提升精度。",
         ),
     ),
 ]
