@@ -91,8 +91,8 @@ MISTAKES = [
             "With [B, T, C] the last axis is -1. Averaging over T mixes a token with those after it.",
         ),
         zh=(
-            "沿位置轴（T）而不是最后一个轴求平均",
-            "对 [B, T, C] 来说最后一个轴是 -1。沿 T 求平均会把后面的 token 混进来。",
+            "沿位置轴（T）而不是最后一维求平均",
+            "对 [B, T, C] 来说最后一维是 -1。沿 T 求平均会把后面的 token 混进来。",
         ),
     ),
     Mistake(
@@ -106,7 +106,7 @@ MISTAKES = [
             "averages over all positions of a row together",
             "Every vector is standardized by itself: only the last axis may appear in the mean.",
         ),
-        zh=("把一行的所有位置放在一起求平均", "每个向量单独标准化：求平均时只能出现最后一个轴。"),
+        zh=("把一个样本的所有位置放在一起求平均", "每个向量单独标准化：求平均时只能出现最后一维。"),
     ),
     Mistake(
         "averages_over_axis_2",
@@ -121,7 +121,7 @@ MISTAKES = [
         ),
         zh=(
             "总是沿第 2 轴求平均，而不看张量有几个轴",
-            "只有 [B, T, C] 的最后一轴才是第 2 轴。从末尾数：-1 对任意前导轴都正确。",
+            "只有 [B, T, C] 的最后一维才是第 2 轴。从末尾数：-1 不管前面有几个轴都正确。",
         ),
     ),
     Mistake(
@@ -135,7 +135,7 @@ MISTAKES = [
             "averages over the batch, as batch normalisation does",
             "A row must come out the same whatever else is in the batch.",
         ),
-        zh=("沿 batch 求平均，变成了批归一化", "一行的结果不应受 batch 里其他行的影响。"),
+        zh=("沿 batch 求平均，变成了批归一化", "一个样本的结果不应受 batch 里其他样本的影响。"),
     ),
     Mistake(
         "forgets_to_subtract_the_mean",
@@ -176,7 +176,7 @@ MISTAKES = [
         new="nn.Parameter(torch.randn(dim))  ",
         caught_by="norm_starts_neutral",
         en=("starts the norm's weight at random", "A new norm only standardizes: weight 1, bias 0."),
-        zh=("norm 的 weight 用随机数初始化", "刚建好的 norm 只做标准化：weight 为 1，bias 为 0。"),
+        zh=("LayerNorm 的 weight 用随机数初始化", "刚建好的 LayerNorm 只做标准化：weight 为 1，bias 为 0。"),
     ),
     Mistake(
         "keeps_the_bias_out_of_the_parameters",
@@ -187,7 +187,7 @@ MISTAKES = [
             "keeps the norm's bias as a plain tensor",
             "Only an nn.Parameter shows up in parameters() and is trained.",
         ),
-        zh=("norm 的 bias 只是普通张量而不是参数", "只有 nn.Parameter 才会出现在 parameters() 里并被训练。"),
+        zh=("LayerNorm 的 bias 只是普通张量而不是参数", "只有 nn.Parameter 才会出现在 parameters() 里并被训练。"),
     ),
     Mistake(
         "detaches_the_statistics",
@@ -215,7 +215,7 @@ MISTAKES = [
         ),
         zh=(
             "直接在传入的张量上减去了均值",
-            "`x -= ...` 会改写调用者的张量，而残差支路还要用到原来的 x。请写成 `x - ...`。",
+            "`x -= ...` 会改写调用者的张量，而残差通路还要用到原来的 x。请写成 `x - ...`。",
         ),
     ),
     Mistake(
@@ -251,7 +251,7 @@ MISTAKES = [
             "always answers in float32",
             "Computing in a wider type is fine; the result goes back to the dtype of x.",
         ),
-        zh=("结果总是 float32", "中间用更宽的类型计算没有问题，但结果要转回 x 的 dtype。"),
+        zh=("结果总是 float32", "中间用更高的精度计算没有问题，但结果要转回 x 的 dtype。"),
     ),
     Mistake(
         "calls_the_library_layer_norm",
@@ -408,7 +408,7 @@ MISTAKES = [
             "drops all channels of a position together",
             "Every element is drawn by itself: the mask has the shape of the result.",
         ),
-        zh=("把一个位置的所有通道一起丢弃", "每个元素独立抽取：掩码的形状应与结果相同。"),
+        zh=("把一个位置的所有通道一起丢弃", "每个元素各自独立地决定丢弃与否：掩码的形状应与结果相同。"),
     ),
     Mistake(
         "draws_the_same_mask_for_every_row",
@@ -416,7 +416,7 @@ MISTAKES = [
         new="out = self.down(hidden)\n        return out * self.dropout(torch.ones_like(out[:1]))  ",
         caught_by="dropout_comes_last_and_keeps_the_mean",
         en=("draws one mask and uses it for every row of the batch", "Every element is drawn by itself."),
-        zh=("整个 batch 共用同一个 dropout 掩码", "每个元素都应独立抽取。"),
+        zh=("整个 batch 共用同一个 dropout 掩码", "每个元素都应各自独立地决定丢弃与否。"),
     ),
     Mistake(
         "leaves_out_the_biases",
@@ -448,7 +448,7 @@ MISTAKES = [
             "squeezes axes of size one away",
             "One row or one position is an ordinary case: the shape of x comes back.",
         ),
-        zh=("把大小为 1 的轴压掉了", "只有一行或一个位置是很平常的情况：输出形状应与 x 相同。"),
+        zh=("把大小为 1 的轴丢掉了", "只有一个样本或一个位置是很平常的情况：输出形状应与 x 相同。"),
     ),
     Mistake(
         "takes_the_residual_from_the_normed_input",
@@ -461,7 +461,7 @@ MISTAKES = [
         ),
         zh=(
             "残差加的是归一化之后的 x",
-            "Pre-Norm 的意义就在于有一条从输入直通输出、没有任何改动的路。不要用 norm(x) 覆盖 x。",
+            "Pre-Norm 的意义就在于有一条从输入直通输出、没有任何运算的通路。不要用 norm(x) 覆盖 x。",
         ),
     ),
     Mistake(
@@ -481,7 +481,7 @@ MISTAKES = [
         new="return x + self.norm(self.ffn(x))  ",
         caught_by="block_has_the_right_values",
         en=("normalises what the feed-forward returns", "The norm prepares the input of the sublayer: ffn(norm(x))."),
-        zh=("归一化的是前馈网络的输出", "norm 是为子层准备输入的：ffn(norm(x))。"),
+        zh=("归一化的是前馈网络的输出", "归一化是为子层准备输入的：ffn(norm(x))。"),
     ),
     Mistake(
         "never_normalises_in_the_block",
@@ -492,7 +492,7 @@ MISTAKES = [
             "declares the norm but never calls it",
             "A submodule that forward never calls does nothing; its parameters get no gradient.",
         ),
-        zh=("声明了 norm 却从未调用", "forward 里没有调用的子模块不起作用，它的参数也没有梯度。"),
+        zh=("声明了归一化却从未调用", "forward 里没有调用的子模块不起作用，它的参数也没有梯度。"),
     ),
     Mistake(
         "has_no_residual",
@@ -500,7 +500,7 @@ MISTAKES = [
         new="return self.ffn(self.norm(x))  ",
         caught_by="zeroed_sublayer_returns_the_input",
         en=("returns the sublayer alone", "The block adds the sublayer's result to x."),
-        zh=("只返回了子层的结果", "这个块要把子层的结果加到 x 上。"),
+        zh=("只返回了子层的结果", "这个 block 要把子层的结果加到 x 上。"),
     ),
     Mistake(
         "adds_into_the_input",
@@ -525,7 +525,7 @@ MISTAKES = [
             "lets no gradient through the residual path",
             "The bare path is what carries the gradient through deep stacks.",
         ),
-        zh=("没有让梯度流过残差支路", "正是这条直通的路把梯度带过很深的网络。"),
+        zh=("没有让梯度流过残差通路", "正是这条直通的通路让梯度能穿过很深的网络。"),
     ),
     Mistake(
         "keeps_dropout_from_the_feed_forward",
@@ -552,7 +552,7 @@ MISTAKES = [
             "drops elements of the sum, x among them",
             "Dropout belongs to the sublayer; the residual path stays whole.",
         ),
-        zh=("对相加之后的和做 dropout，连 x 也被丢弃", "dropout 属于子层；残差支路要保持完整。"),
+        zh=("对相加之后的和做 dropout，连 x 也被丢弃", "dropout 属于子层；残差通路要保持完整。"),
     ),
     Mistake(
         "has_one_norm_for_all_blocks",
@@ -571,7 +571,7 @@ MISTAKES = [
             "shares one norm among all blocks",
             "Every block makes its own norm in __init__; what stands on the class belongs to all of them.",
         ),
-        zh=("所有的块共用同一个 norm", "每个块要在 __init__ 里建自己的 norm；写在类上的东西是大家共有的。"),
+        zh=("所有 block 共用同一个 LayerNorm", "每个 block 要在 __init__ 里建自己的 LayerNorm；写在类上的东西为所有实例共有。"),
     ),
     Mistake(
         "initialises_every_parameter_of_the_block_again",
@@ -584,8 +584,8 @@ MISTAKES = [
             "A loop over all parameters does not know which of them belong to a norm: that one starts with ones and zeros.",
         ),
         zh=(
-            "把块里的所有参数重新初始化了一遍，连 norm 的也没有放过",
-            "遍历所有参数的循环不知道哪些属于 norm：norm 的参数应从全 1 和全 0 开始。",
+            "把 block 里的所有参数重新初始化了一遍，连 LayerNorm 的也没有放过",
+            "遍历所有参数的循环不知道哪些属于 LayerNorm：它的参数应从全 1 和全 0 开始。",
         ),
     ),
     Mistake(
@@ -594,6 +594,6 @@ MISTAKES = [
         new="self.norm = LayerNorm(dim)\n        self.norm2 = LayerNorm(dim)\n",
         caught_by="parameters_are_counted",
         en=("makes a norm too many", "Count the parameters: one norm (2C) and one feed-forward."),
-        zh=("多建了一个 norm", "数一数参数：一个 norm（2C）加一个前馈网络。"),
+        zh=("多建了一个 LayerNorm", "数一数参数：一个 LayerNorm（2C）加一个前馈网络。"),
     ),
 ]
