@@ -112,7 +112,7 @@ MISTAKES = [
         ),
         zh=(
             "合并时把各个头的通道交错排列",
-            "这样先是每个头的第 0 个通道，再是每个头的第 1 个通道。应当整个头整个头地并排放：检查 reshape 之前最后两个轴的次序。",
+            "这样先是每个头的第 0 个通道，再是每个头的第 1 个通道。应当整个头整个头地并排放：检查 reshape 之前最后两维的顺序。",
         ),
     ),
     Mistake(
@@ -171,7 +171,7 @@ MISTAKES = [
         ),
         zh=(
             "split_heads 返回的是 [B, T, H, D]",
-            "头轴要放在时间轴前面，这样最后两个轴才是 [T, D]，每个头各自做注意力。",
+            "头轴要放在时间轴前面，这样最后两维才是 [T, D]，每个头各自做注意力。",
         ),
     ),
     Mistake(
@@ -199,7 +199,7 @@ MISTAKES = [
         ),
         zh=(
             "把大小为 1 的轴丢掉了",
-            "只有一个头、一个位置或者批次大小为 1 时，轴也要保留。找一找 squeeze()。",
+            "只有一个头、一个位置或者 batch 大小为 1 时，轴也要保留。找一找 squeeze()。",
         ),
     ),
     # --- which part of qkv is which
@@ -214,7 +214,7 @@ MISTAKES = [
         ),
         zh=(
             "把第一份当成键，第二份当成查询",
-            "次序是 q、k、v。弄反之后分数矩阵等于转置了，softmax 也就做错了方向。",
+            "顺序是 q、k、v。弄反之后分数矩阵等于转置了，softmax 也就做错了方向。",
         ),
     ),
     Mistake(
@@ -228,7 +228,7 @@ MISTAKES = [
         ),
         zh=(
             "把第一份当成值",
-            "次序是 q、k、v，值是最后一份。",
+            "顺序是 q、k、v，值是最后一份。",
         ),
     ),
     Mistake(
@@ -279,7 +279,7 @@ MISTAKES = [
         ),
         zh=(
             "让同一位置的各个头互相注意，而不是让同一个头的各个位置互相注意",
-            "这样分数的形状是 [B, T, H, H]。做矩阵乘法时，最后两个轴必须是 [T, D]。",
+            "这样分数的形状是 [B, T, H, H]。做矩阵乘法时，最后两维必须是 [T, D]。",
         ),
     ),
     Mistake(
@@ -335,7 +335,7 @@ MISTAKES = [
         ),
         zh=(
             "用 √T 做缩放",
-            "你是从 q 的哪个轴读的宽度？缩放与序列长度无关。",
+            "宽度是从 q 的哪个轴读出来的？缩放与序列长度无关。",
         ),
     ),
     Mistake(
@@ -349,7 +349,7 @@ MISTAKES = [
         ),
         zh=(
             "沿着查询轴做 softmax",
-            "每个查询的权重应当在各个键上加起来等于 1，键是最后一个轴。",
+            "每个查询的权重应当在各个键上加起来等于 1。键在最后一维上，softmax 要沿 dim=-1。",
         ),
     ),
     Mistake(
@@ -363,7 +363,7 @@ MISTAKES = [
         ),
         zh=(
             "沿着头轴做 softmax",
-            "[B, H, T, T] 的第 1 轴是头，这样各个头会互相竞争。键是最后一个轴。",
+            "[B, H, T, T] 的第 1 轴是头，这样各个头会互相竞争。键在最后一维上，softmax 要沿 dim=-1。",
         ),
     ),
     Mistake(
@@ -376,8 +376,8 @@ MISTAKES = [
             "Examples of one batch must not influence each other. The keys are the last axis.",
         ),
         zh=(
-            "沿着批次轴做 softmax",
-            "同一批次里的样本不能互相影响。键是最后一个轴。",
+            "沿着 batch 轴做 softmax",
+            "同一 batch 里的样本不能互相影响。键在最后一维上，softmax 要沿 dim=-1。",
         ),
     ),
     Mistake(
@@ -391,7 +391,7 @@ MISTAKES = [
             "The causal mask belongs to the next exercise. Here every position looks at every position.",
         ),
         zh=(
-            "遮住了查询之后的位置",
+            "屏蔽了查询之后的位置",
             "因果掩码是下一个练习的内容。这里每个位置都看所有位置。",
         ),
     ),
@@ -423,7 +423,7 @@ MISTAKES = [
         ),
         zh=(
             "偏爱离得近的位置",
-            "注意力本身不知道次序，只由 q 和 k 的内容决定。",
+            "注意力本身不知道顺序，只由 q 和 k 的内容决定。",
         ),
     ),
     Mistake(
@@ -464,8 +464,8 @@ MISTAKES = [
             "Each example has its own weights. A batch of one hides this.",
         ),
         zh=(
-            "所有批次行都用了第 0 行的权重",
-            "每个样本有自己的权重。批次大小为 1 时看不出来。",
+            "所有样本都用了第 0 个样本的权重",
+            "每个样本有自己的权重。batch 大小为 1 时看不出来。",
         ),
     ),
     Mistake(
@@ -496,7 +496,7 @@ MISTAKES = [
             "A number from one example has stayed in the code. The number of heads is an argument.",
         ),
         zh=(
-            "只要能分成两个头就分成两个头",
+            "只要 C 能分成两个头，就总是分成两个头",
             "代码里留下了某个例子中的数字。头的个数是参数。",
         ),
     ),
@@ -613,7 +613,7 @@ MISTAKES = [
         ),
         zh=(
             "抛出的 ValueError 里既没有 H 也没有 C 的值",
-            "看到信息的人应当知道要改哪个数。请把数值写进去。",
+            "看到错误信息的人应当知道要改哪个数。请把数值写进去。",
         ),
     ),
     Mistake(
@@ -631,7 +631,7 @@ MISTAKES = [
         ),
         zh=(
             "multi_head_attention 里检查的是 H 能否整除 3C，而不是 C",
-            "3 个头能整除 3×10 个通道，却不能整除 10。要拆的宽度是最后一个轴的三分之一。",
+            "3 个头能整除 3×10 个通道，却不能整除 10。要拆的宽度是最后一维的三分之一。",
         ),
     ),
     # --- only the gradient is wrong
@@ -735,7 +735,7 @@ MISTAKES = [
             "A transposed tensor keeps its numbers where they were. Work with the tensor's axes, never with its memory.",
         ),
         zh=(
-            "合并时按内存次序读取数字",
+            "合并时按内存顺序读取数字",
             "转置后的张量并没有移动数字。请按张量的轴来操作，不要直接依赖内存布局。",
         ),
     ),
@@ -765,7 +765,7 @@ MISTAKES = [
         ),
         zh=(
             "每个位置只算了一个分数",
-            "一个位置对它看的每个位置都有一个分数，那是整整一行。",
+            "一个位置对它看到的每个位置都有一个分数，合起来是一整行。",
         ),
     ),
     Mistake(
@@ -792,8 +792,8 @@ MISTAKES = [
             "Every row of the batch has its own scores, and all of them are in memory at once.",
         ),
         zh=(
-            "计数时漏了批次大小",
-            "批次里每一行都有自己的分数，而且同时占着内存。",
+            "计数时漏了 batch 大小",
+            "batch 里每个样本都有自己的分数，而且同时占着内存。",
         ),
     ),
     Mistake(
