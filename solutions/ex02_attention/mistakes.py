@@ -25,7 +25,7 @@ MISTAKES = [
         ),
         zh=(
             "没有对分数做缩放",
-            "点积由 D 项相加而成，D 越大分数越大，softmax 就会过早地只盯住一个键。看看在点积和返回值之间还缺哪一步。",
+            "点积由 D 项相加而成，D 越大分数越大，softmax 就会把几乎全部权重都给一个键。看看在点积和返回值之间还缺哪一步。",
         ),
     ),
     Mistake(
@@ -124,7 +124,7 @@ MISTAKES = [
             "The root of 8 is 2.83, not 2. Nothing here needs whole numbers; widths such as 16 and 64 hide the difference.",
         ),
         zh=(
-            "把 √D 向下取整之后再去除",
+            "把分数除以了向下取整后的 √D",
             "√8 是 2.83，不是 2。这里不需要整数；宽度取 16、64 这样的数时看不出差别。",
         ),
     ),
@@ -169,7 +169,7 @@ MISTAKES = [
         ),
         zh=(
             "用 reshape 把键变成 [..., D, S]，而不是转置",
-            "reshape 不改变数字的先后次序，只是换个地方断行，得到的列已经不是原来的键了：形状对，内容不对。拿一个 2×3 的矩阵试试。",
+            "reshape 不改变数字的先后顺序，只是换个地方断行，得到的列已经不是原来的键了：形状对，内容不对。拿一个 2×3 的矩阵试试。",
         ),
     ),
     Mistake(
@@ -228,7 +228,7 @@ MISTAKES = [
         ),
         zh=(
             "用半精度计算 softmax",
-            "虽然最后把 dtype 转了回来，丢掉的位数却回不来。请用输入的 dtype，或者更高的精度来计算。",
+            "虽然最后把 dtype 转了回来，丢掉的精度却回不来。请用输入的 dtype，或者更高的精度来计算。",
         ),
     ),
     # --- the softmax
@@ -259,7 +259,7 @@ MISTAKES = [
         ),
         zh=(
             "沿着第一个轴做 softmax",
-            "前面有批次时，这个轴就是批次，不同样本之间会互相竞争。请从末尾往前数轴。",
+            "前面有 batch 时，这个轴就是 batch，不同样本之间会互相竞争。请从末尾往前数轴。",
         ),
     ),
     Mistake(
@@ -301,7 +301,7 @@ MISTAKES = [
         ),
         zh=(
             "把第 2 轴当成键轴，一旦有四个轴就错了",
-            "在 [B, H, T, S] 里第 2 轴是查询。键永远是最后一个轴，不管前面有几个轴。",
+            "在 [B, H, T, S] 里第 2 轴是查询。键永远是最后一维，不管前面有几个轴。",
         ),
     ),
     Mistake(
@@ -449,7 +449,7 @@ MISTAKES = [
             "That is a causal mask, and it comes in a later exercise. Here every query looks at every key.",
         ),
         zh=(
-            "把位于查询之后的键遮住了",
+            "屏蔽了位于查询之后的键",
             "那是因果掩码，后面的练习才用到。这一题里每个查询都看所有的键。",
         ),
     ),
@@ -465,7 +465,7 @@ MISTAKES = [
             "As many queries as keys does not mean that nobody may look ahead. There is no mask in this exercise.",
         ),
         zh=(
-            "只要查询与键一样多，就遮住后面的键",
+            "只要查询与键一样多，就屏蔽后面的键",
             "查询和键个数相同，并不意味着不能往后看。这一题里没有掩码。",
         ),
     ),
@@ -483,7 +483,7 @@ MISTAKES = [
         ),
         zh=(
             "偏爱离查询位置近的键",
-            "注意力本身并不知道位置，只由查询和键的内容决定。位置信息之后通过输入加进来。",
+            "注意力本身并不知道位置，只由查询和键的内容决定。位置信息是后面的练习才加进来的。",
         ),
     ),
     Mistake(
@@ -512,7 +512,7 @@ MISTAKES = [
             "Only weights that sum to 1 make a mean of the values. The softmax is computed and then not used.",
         ),
         zh=(
-            "用分数而不是权重去乘值",
+            "与值相乘的是分数，而不是权重",
             "只有加起来等于 1 的权重才能得到值的平均。softmax 算出来了，却没有用上。",
         ),
     ),
@@ -569,7 +569,7 @@ MISTAKES = [
         ),
         zh=(
             "先返回权重，后返回输出",
-            "顺序约定好了：先 out，后 weights。对照文档字符串里 Returns 的第一行。",
+            "顺序约定好了：先 out，后 weights。对照 docstring 里 Returns 的第一行。",
         ),
     ),
     Mistake(
@@ -597,7 +597,7 @@ MISTAKES = [
         ),
         zh=(
             "把结果中大小为 1 的轴丢掉了",
-            "只有一个查询，或者批次大小为 1，都是正常情况，轴必须保留。找一找 squeeze()。",
+            "只有一个查询，或者 batch 大小为 1，都是正常情况，轴必须保留。找一找 squeeze()。",
         ),
     ),
     # --- one batch row for all, one call for all
@@ -611,8 +611,8 @@ MISTAKES = [
             "Every example has its own keys. A batch of one hides this: test with at least two different rows.",
         ),
         zh=(
-            "所有批次行都和第一行的键比较",
-            "每个样本都有自己的键。批次大小为 1 时看不出问题，至少用两行不同的数据来试。",
+            "所有样本都和第一个样本的键比较",
+            "每个样本都有自己的键。batch 大小为 1 时看不出问题，至少用两个不同的样本来试。",
         ),
     ),
     Mistake(
@@ -731,7 +731,7 @@ MISTAKES = [
         ),
         zh=(
             "只对内存连续的张量有效",
-            "张量经过转置或切片后，数字在内存里不再按次序排列，view 就会报错。可以用 reshape，更好的办法是让矩阵乘法自己处理前面的轴。",
+            "张量经过转置或切片后，数字在内存里不再按顺序排列，view 就会报错。可以用 reshape，更好的办法是让矩阵乘法自己处理前面的轴。",
         ),
     ),
     Mistake(
@@ -748,7 +748,7 @@ MISTAKES = [
             "the tensor's axes, never with its memory.",
         ),
         zh=(
-            "按内存次序读取数字，而不是按张量自己的次序",
+            "按内存顺序读取数字，而不是按张量自己的顺序",
             "转置后的张量并没有移动数字，只是换了遍历方式。请按张量的轴来操作，不要直接依赖内存布局。",
         ),
     ),
