@@ -75,7 +75,7 @@ MISTAKES = [
             "Rows are queries, columns are keys; True means may attend. Print the mask for T = 3 and read row 0.",
         ),
         zh=(
-            "让查询看到未来，却遮住了过去",
+            "让查询看到未来，却屏蔽了过去",
             "行是查询，列是键，True 表示允许看。打印 T = 3 的掩码，读一读第 0 行。",
         ),
     ),
@@ -89,7 +89,7 @@ MISTAKES = [
             "nn.MultiheadAttention does, F.scaled_dot_product_attention and this course do not: True means may attend.",
         ),
         zh=(
-            "用 True 表示“遮住”",
+            "用 True 表示“屏蔽”",
             "nn.MultiheadAttention 是这样约定的，而 F.scaled_dot_product_attention 和本课程相反：True 表示允许看。",
         ),
     ),
@@ -168,7 +168,7 @@ MISTAKES = [
         ),
         zh=(
             "把填充掩码放到了查询那个轴上",
-            "要遮住的是键，而键是分数张量的最后一个轴：[B, 1, 1, T]。",
+            "要屏蔽的是键，而键是分数张量的最后一维：[B, 1, 1, T]。",
         ),
     ),
     Mistake(
@@ -207,7 +207,7 @@ MISTAKES = [
         ),
         zh=(
             "只传一个掩码时会出错",
-            "没有填充时就只有因果掩码。单个掩码与“无”合并，结果就是它自己。",
+            "没有填充时就只有因果掩码。只有一个掩码时，合并的结果就是它自己。",
         ),
     ),
     Mistake(
@@ -236,7 +236,7 @@ MISTAKES = [
         ),
         zh=(
             "在 softmax 之后才做掩码",
-            "这时被遮住的键已经分走了一部分权重，而分走多少又取决于未来。请先掩码，再做 softmax。",
+            "这时被屏蔽的键已经分走了一部分权重，而分走多少又取决于未来。请先掩码，再做 softmax。",
         ),
     ),
     Mistake(
@@ -253,7 +253,7 @@ MISTAKES = [
         ),
         zh=(
             "softmax 之后才掩码，再除以剩下的总和",
-            "数学上没错，但只要有一个被遮住的键分数极大，其余权重在 float32 里就全变成 0，最后成了 0/0。"
+            "数学上没错，但只要有一个被屏蔽的键分数极大，其余权重在 float32 里就全变成 0，最后成了 0/0。"
             "请在 softmax 之前掩码。",
         ),
     ),
@@ -267,7 +267,7 @@ MISTAKES = [
             "A score of 0 is an ordinary score: exp(0) = 1. What is to vanish must be very negative.",
         ),
         zh=(
-            "把被遮住的分数设成 0",
+            "把被屏蔽的分数设成 0",
             "0 只是一个普通的分数：exp(0) = 1。要让它消失，就得是一个非常大的负数。",
         ),
     ),
@@ -281,8 +281,8 @@ MISTAKES = [
             "Zero vectors give scores of 0, and those keys are allowed. Let the mask alone decide.",
         ),
         zh=(
-            "把恰好为 0 的分数当成了被遮住的",
-            "零向量的分数就是 0，而这些键是允许看的。是否遮住只能由掩码来决定。",
+            "把恰好为 0 的分数当成了被屏蔽的",
+            "零向量的分数就是 0，而这些键是允许看的。是否屏蔽只能由掩码来决定。",
         ),
     ),
     Mistake(
@@ -295,7 +295,7 @@ MISTAKES = [
             "-100 is less than most scores, not less than all. Ask torch.finfo(scores.dtype) for the lowest number.",
         ),
         zh=(
-            "填充的负数不够小，真实的分数也可能达到",
+            "用来屏蔽的负数不够小，真实的分数也可能比它还小",
             "-100 比多数分数小，但不是比所有分数小。请用 torch.finfo(scores.dtype) 查出最小的数。",
         ),
     ),
@@ -322,8 +322,8 @@ MISTAKES = [
             "A row of -inf everywhere is 0/0. One NaN spreads through the whole network; give zeros there.",
         ),
         zh=(
-            "查询一个键都不能看时，返回 NaN",
-            "整行都是 -inf，softmax 就成了 0/0。一个 NaN 会扩散到整个网络；这里应当给出零。",
+            "没有任何可见键的行，返回了 NaN",
+            "整行都是 -inf，softmax 就成了 0/0。一个 NaN 会扩散到整个网络；这样的行权重应当全为零。",
         ),
     ),
     Mistake(
@@ -337,7 +337,7 @@ MISTAKES = [
             "everything. Treat that row once more after the softmax.",
         ),
         zh=(
-            "一个键都不允许时，把权重平均分给了所有键",
+            "没有任何可见键的行，把权重平均分给了所有键",
             "整行都是同一个很大的负数时，softmax 是均匀的：本该什么都看不到的查询反而看到了全部。"
             "请在 softmax 之后再处理这一行。",
         ),
@@ -354,7 +354,7 @@ MISTAKES = [
             "before the softmax.",
         ),
         zh=(
-            "被完全遮住的行，数值上去掉了 NaN，梯度里还有",
+            "没有任何可见键的行，数值上去掉了 NaN，梯度里还有",
             "反向传播仍要经过那一行全是 -inf 的 softmax，而 NaN 乘 0 还是 NaN。必须在 softmax 之前就让这一行无害。",
         ),
     ),
@@ -368,7 +368,7 @@ MISTAKES = [
             "With padding on the left, the first key is a pad and the others are not. Look at the whole row.",
         ),
         zh=(
-            "只要第一个键被遮住，就认为整行都被遮住",
+            "只要第一个键被屏蔽，就认为整行都被屏蔽",
             "左填充时，第一个键是填充，其余的却不是。请看整行。",
         ),
     ),
@@ -378,7 +378,7 @@ MISTAKES = [
         new=".softmax(dim=-2)",
         caught_by="weights_share_out_one",
         en=("applies softmax over the queries", "Each query shares out 1 among its keys: the last axis of the scores."),
-        zh=("在查询那个轴上做了 softmax", "每个查询把 1 分给它的各个键：键是分数张量的最后一个轴。"),
+        zh=("在查询那个轴上做了 softmax", "每个查询把 1 分给它的各个键：键是分数张量的最后一维。"),
     ),
     Mistake(
         "exponentiates_without_care",
@@ -523,7 +523,7 @@ MISTAKES = [
         new="math.sqrt(q.shape[-2])",
         caught_by="attention_has_the_right_value",
         en=("scales by the root of the length T", "It is the head width D, the last axis, that makes scores large."),
-        zh=("除以了长度 T 的平方根", "使分数变大的是头的宽度 D，也就是最后一个轴。"),
+        zh=("除以了长度 T 的平方根", "使分数变大的是头的宽度 D，也就是最后一维。"),
     ),
     Mistake(
         "scales_by_the_width_of_the_values",
@@ -576,8 +576,8 @@ MISTAKES = [
             "Every sequence of a batch has its own length. Keep the batch axis of the mask.",
         ),
         zh=(
-            "整个批次都用第一条序列的填充掩码",
-            "批次里每条序列的长度各不相同，请保留掩码的批次轴。",
+            "整个 batch 都用第一条序列的填充掩码",
+            "batch 里每条序列的长度各不相同，请保留掩码的 batch 轴。",
         ),
     ),
     Mistake(
@@ -609,7 +609,7 @@ MISTAKES = [
         ),
         zh=(
             "沿用了之前同样形状的那次调用的填充掩码",
-            "下一个批次的长度又不一样了。与数据有关的掩码不要在调用之间保存。",
+            "下一个 batch 的长度又不一样了。与数据有关的掩码不要在调用之间保存。",
         ),
     ),
     Mistake(
@@ -622,8 +622,8 @@ MISTAKES = [
             "Each sequence attends to itself only. Look for an operation along the batch axis.",
         ),
         zh=(
-            "把批次里的序列弄混了",
-            "每条序列只关注它自己。请找找有没有沿批次轴做的操作。",
+            "把 batch 里的序列弄混了",
+            "每条序列只关注它自己。请找找有没有沿 batch 轴做的操作。",
         ),
     ),
     Mistake(
