@@ -127,7 +127,7 @@ MISTAKES = [
         ),
         zh=(
             "只要句子里出现填充，整句的 token 都被屏蔽",
-            "只有 id 本身等于 padding_idx 的位置才该屏蔽。请检查是不是沿 token 那个轴做了归约。",
+            "只有 id 本身等于 padding_idx 的位置才该屏蔽。请检查是不是沿 token 轴做了求和或 any 之类的归约。",
         ),
     ),
     Mistake(
@@ -186,7 +186,7 @@ MISTAKES = [
         ),
         zh=(
             "只检查了第一条序列里的 id",
-            "无论坏的 id 出现在批次的什么位置，都要找出来。请检查整个 ids。",
+            "无论坏的 id 出现在 batch 的什么位置，都要找出来。请检查整个 ids。",
         ),
     ),
     Mistake(
@@ -270,7 +270,7 @@ MISTAKES = [
         ),
         zh=(
             "让 id 经过了一个装不下它们的窄类型",
-            "int8 最大只到 127，更大的 id 会绕回去变成别的数。直接转成 int64 即可。",
+            "int8 最大只到 127，更大的 id 会回绕成别的数。直接转成 int64 即可。",
         ),
     ),
     Mistake(
@@ -444,8 +444,8 @@ MISTAKES = [
             "With a batch of one nothing shows. Look for an index 0 or an expand over the batch axis.",
         ),
         zh=(
-            "批次里每条序列得到的都是第一条的向量",
-            "批次大小为 1 时看不出来。请找找有没有在批次那个轴上取了下标 0，或做了 expand。",
+            "batch 里每条序列得到的都是第一条的向量",
+            "batch 大小为 1 时看不出来。请找找有没有在 batch 那个轴上取了下标 0，或做了 expand。",
         ),
     ),
     Mistake(
@@ -545,7 +545,7 @@ MISTAKES = [
             "Without the highest id the product does not fit the table. The width is V, whatever the ids are.",
         ),
         zh=(
-            "one-hot 的宽度只取到这一批里最大的 id",
+            "one-hot 的宽度只取到这个 batch 里最大的 id",
             "如果最大的 id 没有出现，乘法的形状就对不上。不管 id 是哪些，宽度都应当是 V。",
         ),
     ),
