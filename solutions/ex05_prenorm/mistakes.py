@@ -369,6 +369,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "drops_only_where_gradients_are_recorded",
+        old=DOWN,
+        new="out = self.down(hidden)\n        return self.dropout(out) if torch.is_grad_enabled() else out  ",
+        caught_by="dropout_acts_in_training_only",
+        en=(
+            "takes torch.no_grad() for eval mode",
+            "The two are independent: dropout acts in train mode, also where no gradient is recorded.",
+        ),
+        zh=(
+            "把 torch.no_grad() 当成了 eval 模式",
+            "两者互不相干：只要在 train 模式，dropout 就起作用，不记录梯度时也一样。",
+        ),
+    ),
+    Mistake(
         "drops_the_hidden_units",
         old=DOWN,
         new="return self.down(self.dropout(hidden))  ",
@@ -514,6 +528,20 @@ MISTAKES = [
         zh=(
             "把子层结果直接加进了传入的张量",
             "`x += ...` 会改写传入的张量，之后再用它的人会得到不同的数。请写成 `x + ...`。",
+        ),
+    ),
+    Mistake(
+        "adds_into_the_input_where_no_gradient_is_recorded",
+        old=RESIDUAL,
+        new="update = self.ffn(self.norm(x))\n        return x + update if torch.is_grad_enabled() else x.add_(update)  ",
+        caught_by="input_stays_as_it_was",
+        en=(
+            "adds the sublayer's result into the caller's tensor under torch.no_grad()",
+            "To save memory where no gradient is recorded is a good thought, but x belongs to the caller, who may still need it.",
+        ),
+        zh=(
+            "在 torch.no_grad() 下把子层结果直接加进了传入的张量",
+            "不记录梯度时想省内存，想法不错，但 x 是调用者的，之后可能还要用。",
         ),
     ),
     Mistake(
