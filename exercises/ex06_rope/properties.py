@@ -1,5 +1,7 @@
 """ex06: what must be true of rotary positions."""
 
+from types import SimpleNamespace
+
 import torch
 
 from grader.properties import (
@@ -26,6 +28,17 @@ HALVES = {torch.float16: 5e-3, torch.bfloat16: 4e-2}
 def tables(reference, positions, width, base=10000.0):
     """The right tables as float32, so that turning is judged apart from making tables."""
     return [table.float() for table in reference.rope_angles(positions, width, base)]
+
+
+def between_the_ends(positions):
+    """The same positions in another order: the first and the last stay where they are."""
+    return torch.cat((positions[:1], positions[1:-1].flip(0), positions[-1:]))
+
+
+def unrecorded(subject, name):
+    """A function of the submission that is watched where no gradient is recorded."""
+    target = {"name": name, "handle": None, "method": None}
+    return SimpleNamespace(effects=lambda *args: subject.call(target, args, {}, observe=["inputs"], grad=False))
 
 
 @prop(points=3, cases=3, sizes=EVEN)
@@ -68,13 +81,14 @@ def rotate_half_twice_is_minus(rotate_half, x: Float["B H T 2*P"]):
     exactly(rotate_half(rotate_half(x)), -x)
 
 
-@prop(points=9, sizes=EVEN)
+@prop(points=9, sizes={"P": (7, 9)})  # widths that nobody has asked for yet: a cache keeps the base of this property
 def tables_have_the_right_value(
-    rope_angles, reference, positions: Ids["T", "50"], P: Size["P"], base: Choice[10000.0, 100.0, 500000.0]
+    rope_angles, reference, positions: Ids["T", "50"], P: Size["P"], base: Choice[100.5, 10000.0, 500000.0]
 ):
     """cos and sin hold the angles positions[t] * base ** (-2n/D), for whole positions in any order and for any base."""
     for width in (2 * P, 2, 128):
-        for at in (positions, positions.int(), positions - 30, positions.byte() + 150):
+        other = between_the_ends(positions)
+        for at in (positions, other, other.int() - 30, positions.byte() + 150):
             got, want = rope_angles(at, width, base), reference.rope_angles(at, width, base)
             for name, mine, expected in zip(("cos", "sin"), got, want, strict=True):
                 equal(mine, expected, what=name, zero=True)
@@ -105,6 +119,8 @@ def turned_vectors_have_the_right_value(apply_rope, reference, x: Float["B H T 2
         equal(apply_rope(some, cos, sin), reference.apply_rope(some, cos, sin))
     equal(apply_rope.without_grad(x, cos, sin), reference.apply_rope(x, cos, sin))
     equal(apply_rope(x[:, :, :1], cos[:1], sin[:1]), reference.apply_rope(x[:, :, :1], cos[:1], sin[:1]))
+    alike = x[:2, :2, :2], cos[:2], sin[:2]  # as many heads, and sequences, as positions
+    equal(apply_rope(*alike), reference.apply_rope(*alike))
     cos, sin = tables(reference, positions, 2)
     equal(apply_rope(x[..., :2], cos, sin), reference.apply_rope(x[..., :2], cos, sin))
 
@@ -259,20 +275,31 @@ def scores_pass_gradients(
 
 @prop(points=5, cases=4, sizes=EVEN)
 def half_inputs_get_precise_angles(
-    apply_rope, rope_attention_scores, reference, q: Float["B H T 2*P"], k: Float["B H S 2*P"], start: Index["60"]
+    apply_rope,
+    rope_attention_scores,
+    reference,
+    q: Float["B H T 2*P"],
+    k: Float["B H S 2*P"],
+    start: Index["60"],
+    late: Choice["queries", "keys"],
 ):
     """With float16 and bfloat16 vectors the positions 4000 and 4001 still differ, and scores there are right."""
-    at, keys = torch.arange(q.shape[2]) + 4000 + start, torch.arange(k.shape[2]) * 3 + start
-    cos, sin = tables(reference, at, q.shape[-1])
+    far, near = torch.arange(q.shape[2]) + 4000 + start, torch.arange(k.shape[2]) * 3 + start
+    cos, sin = tables(reference, far, q.shape[-1])
     repeated = q[:, :, :1].expand(q.shape)
     for kind, tol in HALVES.items():
         turned = apply_rope(q.to(kind), cos, sin)
         finite(turned)
         equal(turned, reference.apply_rope(q.to(kind), cos, sin), tol=tol)
-        scores = rope_attention_scores(q.to(kind), k.to(kind), at, keys)
-        equal(scores, reference.rope_attention_scores(q.to(kind), k.to(kind), at, keys), tol=tol)
-        same = rope_attention_scores(repeated.to(kind), k.to(kind), at, keys)
-        depends(same[:, :, 1], same[:, :, 0], by=3e-2, what="scores at two neighbouring positions")
+        one, same, other = q.to(kind), repeated.to(kind), k.to(kind)
+        if late == "queries":
+            scores, right = (f(one, other, far, near) for f in (rope_attention_scores, reference.rope_attention_scores))
+            steps = rope_attention_scores(same, other, far, near)
+        else:
+            scores, right = (f(other, one, near, far) for f in (rope_attention_scores, reference.rope_attention_scores))
+            steps = rope_attention_scores(other, same, near, far).transpose(-2, -1)
+        equal(scores, right, tol=tol)
+        depends(steps[:, :, 1], steps[:, :, 0], by=3e-2, what="scores at two neighbouring positions")
 
 
 @prop(points=2, cases=4, sizes=EVEN)
@@ -299,26 +326,33 @@ def rope_angles_rejects_odd_widths(rope_angles, T: Size["T"], D: Choice[7, 3, 11
     raises(rope_angles, torch.arange(T).float(), D, 500.0, error=ValueError, mentions=[D])
 
 
-@prop(points=3, cases=3, sizes=EVEN)
+@prop(points=3, cases=4, sizes=EVEN)
 def leaves_its_inputs_alone(
     rotate_half,
     rope_angles,
     apply_rope,
     rope_attention_scores,
     reference,
+    subject,
     q: Float["B H T 2*P"],
     k: Float["B H S 2*P"],
     at: Ids["T", "50"],
     keys: Ids["S", "50"],
+    recorded: Choice[True, False],
 ):
-    """No function changes the vectors, tables or positions it is given."""
-    inputs_unchanged(rotate_half, q)
-    inputs_unchanged(rope_angles, at, q.shape[-1])
-    inputs_unchanged(rope_angles, at / 2, q.shape[-1])
-    inputs_unchanged(rope_angles, at.double() / 2, q.shape[-1])
-    inputs_unchanged(apply_rope, q, *tables(reference, at, q.shape[-1]))
-    inputs_unchanged(rope_attention_scores, q, k, at, keys)
-    inputs_unchanged(rope_attention_scores, q, k, at / 2, keys / 2)
+    """No function changes the vectors, tables or positions it is given, whether gradients are recorded or not."""
+    functions = rotate_half, rope_angles, apply_rope, rope_attention_scores
+    if not recorded:
+        names = "rotate_half", "rope_angles", "apply_rope", "rope_attention_scores"
+        functions = [unrecorded(subject, name) for name in names]
+    rotate, angles, turn, scores = functions
+    inputs_unchanged(rotate, q)
+    inputs_unchanged(angles, at, q.shape[-1])
+    inputs_unchanged(angles, at / 2, q.shape[-1])
+    inputs_unchanged(angles, at.double() / 2, q.shape[-1])
+    inputs_unchanged(turn, q, *tables(reference, at, q.shape[-1]))
+    inputs_unchanged(scores, q, k, at, keys)
+    inputs_unchanged(scores, q, k, at / 2, keys / 2)
 
 
 @prop(points=3, cases=3, sizes=EVEN)

@@ -374,6 +374,22 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "keeps_the_table_between_the_same_ends",
+        old=TABLES,
+        new="kept = rope_angles.__dict__.setdefault('kept', {})\n"
+        "    key = (len(positions), float(positions[0]), float(positions[-1]), head_dim, base)\n"
+        "    return kept.setdefault(key, (angles.cos(), angles.sin()))",
+        caught_by="tables_have_the_right_value",
+        en=(
+            "takes positions for the same when the first, the last and the number of them are",
+            "Positions come in any order: what lies between the ends may differ. Key a cache on all of them.",
+        ),
+        zh=(
+            "只要首尾两个位置和个数相同，就当成同一组位置",
+            "位置可以是任意顺序，首尾之间可能完全不同。缓存的键要包含所有位置。",
+        ),
+    ),
+    Mistake(
         "computes_angles_in_the_dtype_of_the_queries",
         edits=[
             ("rope_angles(q_positions, q.shape[-1], base)", "rope_angles(q_positions.to(q.dtype), q.shape[-1], base)"),
@@ -387,6 +403,20 @@ MISTAKES = [
         zh=(
             "把位置转成了 q 的类型",
             "float16 分不清 4000 和 4001，bfloat16 连 400 和 401 都分不清。角度请用 float32 计算。",
+        ),
+    ),
+    Mistake(
+        "computes_angles_of_keys_in_their_dtype",
+        old="rope_angles(k_positions, k.shape[-1], base)",
+        new="rope_angles(k_positions.to(k.dtype), k.shape[-1], base)",
+        caught_by="half_inputs_get_precise_angles",
+        en=(
+            "converts the positions of the keys to the dtype of k",
+            "float16 does not tell 4000 from 4001, bfloat16 not even 400 from 401. Keys stand that far back as well.",
+        ),
+        zh=(
+            "把键的位置转成了 k 的类型",
+            "float16 分不清 4000 和 4001，bfloat16 连 400 和 401 都分不清。键的位置同样可能这么大。",
         ),
     ),
     Mistake(
@@ -546,6 +576,37 @@ MISTAKES = [
         caught_by="scores_of_ones_follow_the_formula",
         en=("scales by the root of D/2", "There are D/2 pairs, but D channels add up in the dot product."),
         zh=("按 D/2 的平方根缩放", "虽然只有 D/2 对，但点积里相加的是 D 个通道。"),
+    ),
+    Mistake(
+        "takes_the_second_axis_for_time_where_it_can",
+        old=APPLY,
+        new="if x.shape[1] == cos.shape[0]:\n        cos, sin = cos[:, None], sin[:, None]\n"
+        "    return (x * cos + rotate_half(x) * sin).to(x.dtype)",
+        caught_by="turned_vectors_have_the_right_value",
+        en=(
+            "guesses the layout, and takes the heads for positions when there are as many",
+            "A size does not say which axis it is. x is [B, H, T, D], always.",
+        ),
+        zh=(
+            "靠大小猜布局：头数与位置数相同时，把头当成了位置",
+            "只看大小，分不出是哪个轴。x 的布局始终是 [B, H, T, D]。",
+        ),
+    ),
+    Mistake(
+        "turns_in_place_where_no_gradient_is_recorded",
+        old=APPLY,
+        new="if torch.is_grad_enabled() or x.dtype != cos.dtype:\n        return (x * cos + rotate_half(x) * sin).to(x.dtype)\n"
+        "    turned = rotate_half(x) * sin\n"
+        "    return x.contiguous().mul_(cos).add_(turned)",
+        caught_by="leaves_its_inputs_alone",
+        en=(
+            "turns the caller's tensor in place under torch.no_grad()",
+            "x belongs to the caller, with gradients or without. mul_ and add_ write into it.",
+        ),
+        zh=(
+            "在 torch.no_grad() 下原地旋转了调用者的张量",
+            "不管有没有梯度，x 都是调用者的。mul_ 和 add_ 会直接写进去。",
+        ),
     ),
     Mistake(
         "turns_in_place",
