@@ -300,8 +300,8 @@ MISTAKES = [
             "In [B, H, T, S] axis 2 is the queries. The keys are always the last axis, wherever that is.",
         ),
         zh=(
-            "把第 2 轴当成键轴，一旦有四个轴就错了",
-            "在 [B, H, T, S] 里第 2 轴是查询。键永远是最后一维，不管前面有几个轴。",
+            "把第 2 维当成键轴，一旦有四个轴就错了",
+            "在 [B, H, T, S] 里第 2 维是查询。键永远在最后一维，不管前面有几个轴。",
         ),
     ),
     Mistake(
