@@ -120,8 +120,8 @@ MISTAKES = [
             "Axis 2 is the last one of [B, T, C] only. Count from the end: -1 is right for any leading axes.",
         ),
         zh=(
-            "总是沿第 2 轴求平均，而不看张量有几个轴",
-            "只有 [B, T, C] 的最后一维才是第 2 轴。从末尾数：-1 不管前面有几个轴都正确。",
+            "总是沿第 2 维求平均，而不看张量有几个轴",
+            "只有 [B, T, C] 的最后一维才是第 2 维。从末尾数：-1 不管前面有几个轴都正确。",
         ),
     ),
     Mistake(
