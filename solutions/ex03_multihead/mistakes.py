@@ -363,7 +363,7 @@ MISTAKES = [
         ),
         zh=(
             "沿着头轴做 softmax",
-            "[B, H, T, T] 的第 1 轴是头，这样各个头会互相竞争。键在最后一维上，softmax 要沿 dim=-1。",
+            "[B, H, T, T] 的第 1 维是头，这样各个头会互相竞争。键在最后一维上，softmax 要沿 dim=-1。",
         ),
     ),
     Mistake(
