@@ -101,7 +101,7 @@ MISTAKES = [
             "divides by the temperature twice",
             "At temperature 1 and in the greedy case nothing shows. Make sure that only one place in the file divides.",
         ),
-        zh=("除了两次温度", "温度为 1 或 0（贪心）时看不出来。请确认整个文件只有一处做这个除法。"),
+        zh=("除以了两次温度", "温度为 1 或 0（贪心）时看不出来。请确认整个文件只有一处做这个除法。"),
     ),
     Mistake(
         "takes_the_root_of_the_temperature",
@@ -834,7 +834,7 @@ MISTAKES = [
             "divides by the temperature in the loop and in `next_token`",
             "The greedy text is the same, and at temperature 1 nothing shows. Divide in one place.",
         ),
-        zh=("循环里和 `next_token` 里各除了一次温度", "温度为 0（贪心）或 1 时看不出来。只在一处做除法。"),
+        zh=("循环里和 `next_token` 里各除以了一次温度", "温度为 0（贪心）或 1 时看不出来。只在一处做除法。"),
     ),
     Mistake(
         "heats_up_step_by_step",
