@@ -35,7 +35,7 @@ def isolation(lang: str = "en") -> Isolation:
         ),
         "zh": (
             [
-                Layer("独立进程", True, "你的代码看不到参考答案、期望值和分数。"),
+                Layer("独立进程", True, "你的代码看不到参考解答、期望值和分数。"),
                 Layer("文件（Landlock）", True, "不能写任何文件，只能读取 Python 和 PyTorch。"),
                 Layer("系统调用（seccomp）", True, "没有网络，不能启动新进程。"),
                 Layer("时间、内存、输出", True, "每次调用 10 秒 CPU，2 GiB 内存，64 MB 输出。"),
@@ -215,8 +215,8 @@ def off_by_one(lang: str = "en") -> Report:
     diagnosis = (
         Diagnosis(
             "hides_the_current_position",
-            "把当前位置也挡住了",
-            "位置 t 可以看到自己。请看 torch.tril 或 torch.triu 的 diagonal 参数：从哪一条对角线开始挡？",
+            "把当前位置也屏蔽了",
+            "位置 t 可以看到自己。请看 torch.tril 或 torch.triu 的 diagonal 参数：从哪一条对角线开始屏蔽？",
         )
         if zh
         else Diagnosis(
