@@ -133,7 +133,7 @@ def test_the_terminal_prints_only_what_the_console_can(encoding: str, lang: str)
     shown = terminal.render(samples.off_by_one(lang), encoding=encoding)
     shown.encode("ascii" if encoding.startswith("no") else encoding)
     if encoding == "gbk" and lang == "zh":
-        assert "把当前位置也挡住了" in shown
+        assert "把当前位置也屏蔽了" in shown
     if encoding == "ascii" and lang == "en":
         assert "x  0/10  causal_mask(T)" in shown
 
