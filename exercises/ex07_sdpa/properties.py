@@ -392,7 +392,7 @@ def inputs_are_any_tensors_and_stay(
     v: Float["B T H E"],
     seed: Seed,
 ):
-    """Transposed, expanded and float64 inputs work, the dtype stays, and no argument is changed, the mask included."""
+    """Transposed, expanded and float64 inputs work, the dtype stays, and no argument nor the caller's grad mode changes."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     padding = ragged(q, k, seed)
     one_head = k[:, :1].expand(k.shape), v[:, :1].expand(v.shape)
@@ -406,8 +406,9 @@ def inputs_are_any_tensors_and_stay(
     exact = fused_attention(q.double(), k.double(), v.double(), causal=True, padding=padding)
     dtype(exact, torch.float64)
     same(exact, fused_attention(q, k, v, causal=True, padding=padding))
-    for causal in (False, True):
-        inputs_unchanged(attention_error, q.clone().requires_grad_(), *one_head, causal=causal)
+    for causal, wanted in ((False, True), (True, True), (True, False)):
+        effects = inputs_unchanged(attention_error, q.clone().requires_grad_(wanted), *one_head, causal=causal)
+    holds(effects.keeps_grad_mode, "grad_mode_left")
 
 
 @prop(points=5, cases=3)
@@ -443,6 +444,9 @@ def error_is_measured(
     for at, by in ((0.0, 0.25), (0.37, -0.25), (0.71, -0.0005), (1.0, 1000.0)):
         q.requires_grad_(at > 0.5)
         spoiled(fused_attention, attention_error, by_hand, q, k, v, causal, by, 1 - at if causal else at)
+    error = attention_error.with_kernel(q, k, v, causal=causal, scale=1e39).value  # more than float32 holds
+    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+    holds(not error < 1e30, "error_leaves_infinity_out", error=f"{error:g}")
 
 
 def spoiled(fused_attention, attention_error, by_hand, q, k, v, causal, by, at):

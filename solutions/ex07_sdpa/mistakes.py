@@ -562,4 +562,44 @@ MISTAKES = [
             "题目要的是 Python 的 float：张量会让整个计算图一直留在内存里。有一个方法可以把数取出来。",
         ),
     ),
+    Mistake(
+        "switches_gradients_off_for_good",
+        old=SCORES,
+        new="torch.set_grad_enabled(False)\n    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  ",
+        caught_by="inputs_are_any_tensors_and_stay",
+        en=(
+            "switches gradients off in attention_error and leaves them off",
+            "Whatever the caller computes next has no gradient. `with torch.no_grad():` switches them back by itself.",
+        ),
+        zh=(
+            "attention_error 关掉了梯度，却没有再打开",
+            "调用者之后的计算就都没有梯度了。`with torch.no_grad():` 会自动恢复。",
+        ),
+    ),
+    Mistake(
+        "makes_the_queries_ask_for_a_gradient",
+        old=SCORES,
+        new="q.requires_grad_(True)\n    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  ",
+        caught_by="inputs_are_any_tensors_and_stay",
+        en=(
+            "sets requires_grad on a tensor that belongs to the caller",
+            "requires_grad_ ends in _: it changes the tensor it is called on. A difference needs no gradient.",
+        ),
+        zh=(
+            "给调用者的张量设置了 requires_grad",
+            "requires_grad_ 以 _ 结尾：它会改动调用它的那个张量。求差值用不到梯度。",
+        ),
+    ),
+    Mistake(
+        "leaves_infinities_out_of_the_difference",
+        old=ERROR,
+        new="gap = (fused_attention(q, k, v, causal=causal) - by_hand).abs()\n"
+        "    return gap.masked_fill(~gap.isfinite(), 0.0).max().item()",
+        caught_by="error_is_measured",
+        en=(
+            "leaves out what is not finite",
+            "An infinity in the kernel's result is as wrong as a result can be: the error has to show it.",
+        ),
+        zh=("求差值时略去了不是有限数的元素", "内核结果里出现无穷大，是错得最厉害的情形：误差必须反映出来。"),
+    ),
 ]
