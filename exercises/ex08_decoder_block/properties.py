@@ -539,15 +539,17 @@ def counts_parameters(count_parameters, subject):
             "b.deep.weight": [2, 5, 2],
             "b.deep.bias": [5],
             "b.twin.weight": [2, 5, 2],
+            "c.weight": [8, 3],
             "scale": [],
         },
-        frozen=["a.weight"],
+        frozen=["a.weight", "c.weight"],
         tied={"head.weight": "emb.weight", "b.weight": "a.weight"},
         buffers={"b.mean": [11], "mask": [6, 6]},
     )
-    trainable, frozen = 7 * 3 + 5 + 2 * 5 * 2 + 5 + 2 * 5 * 2 + 1, 5 * 3
-    count(count_parameters(model), trainable, what="count_parameters(model)")
+    trainable, frozen = 7 * 3 + 5 + 2 * 5 * 2 + 5 + 2 * 5 * 2 + 1, 5 * 3 + 8 * 3
+    model.write({"b.deep.weight": torch.ones(2, 5, 2), "b.deep.bias": torch.ones(5)})  # now only shapes are alike
     count(count_parameters(model, True), trainable, what="count_parameters(model, True)")
+    count(count_parameters(model), trainable, what="count_parameters(model)")
     count(count_parameters(model, trainable_only=False), trainable + frozen, what="trainable_only=False")
     count(count_parameters(model, False), trainable + frozen, what="count_parameters(model, False)")
     flags = {name: parameter.requires_grad for name, parameter in model.parameters().items()}
@@ -557,8 +559,9 @@ def counts_parameters(count_parameters, subject):
     count(count_parameters(model), trainable, what="count_parameters(model.eval().double())")
     nothing = subject.make("tree", parameters={}, frozen=[], tied={}, buffers={"mask": [6, 6]})
     count(count_parameters(nothing, trainable_only=False), 0, what="a module of buffers alone")
-    leaf = subject.make("tree", parameters={"w": [2, 3], "b": [4]}, frozen=["w"], tied={}, buffers={"mean": [5]})
-    count(count_parameters(leaf), 4, what="a module without modules inside")
+    sizes = {"w": [2, 3], "b": [4], "twin": [4]}
+    leaf = subject.make("tree", parameters=sizes, frozen=["w"], tied={}, buffers={"mean": [5]})
+    count(count_parameters(leaf), 8, what="a module without modules inside")
     model.method("requires_grad_")(False)
     count(count_parameters(model), 0, what="all parameters frozen")
     counts_a_block(count_parameters, subject)

@@ -422,7 +422,7 @@ MISTAKES = [
         zh=("检查的是 H 能否整除 3C 而不是 C", "每一份各自拆成 H 个头。51 能整除 3 乘 68，却不能整除 68。"),
     ),
     Mistake(
-        "rounds_the_head_width_down",
+        "accepts_a_width_that_the_heads_do_not_divide",
         edits=[
             (CHECK, ""),
             ("return self.proj(merged)", "return self.proj(torch.nn.functional.pad(merged, (0, x.shape[-1] - C)))"),
@@ -432,9 +432,13 @@ MISTAKES = [
         caught_by="an_indivisible_width_raises",
         en=(
             "accepts a width that the heads do not divide",
-            "Rounding D down silently drops channels. Say so in the constructor, with ValueError.",
+            "A head width that is rounded down drops channels, and an error in forward comes late. Say so in the "
+            "constructor, with ValueError, for every pair that does not divide.",
         ),
-        zh=("接受不能被头数整除的宽度", "悄悄把 D 向下取整会丢掉通道。应当在构造函数里用 ValueError 说明。"),
+        zh=(
+            "接受不能被头数整除的宽度",
+            "把 D 向下取整会丢掉通道，等到 forward 才报错又太晚。凡是不能整除的，都应在构造函数里用 ValueError 说明。",
+        ),
     ),
     Mistake(
         "refuses_a_width_with_an_assertion",
@@ -686,6 +690,32 @@ MISTAKES = [
         zh=("忽略了 trainable_only", "默认情况下，冻结的参数（requires_grad=False）不计入。"),
     ),
     Mistake(
+        "counts_frozen_parameters_unless_told_otherwise",
+        old="trainable_only: bool = True",
+        new="trainable_only: bool = False",
+        caught_by="counts_parameters",
+        en=("has trainable_only=False as its default", "Without the flag a frozen parameter is not counted."),
+        zh=("trainable_only 的默认值成了 False", "不给这个参数时，冻结的参数不计入。"),
+    ),
+    Mistake(
+        "counts_what_is_frozen_beside_something_trainable",
+        old=COUNT,
+        new="""    parts = [list(part.parameters(recurse=False)) for part in module.modules()]
+    if trainable_only:
+        parts = [part for part in parts if any(p.requires_grad for p in part)]
+    return sum({p: p.numel() for part in parts for p in part}.values())
+""",
+        caught_by="counts_parameters",
+        en=(
+            "asks whole modules whether they are frozen",
+            "requires_grad belongs to each parameter: a frozen weight may stand beside a bias that is trained.",
+        ),
+        zh=(
+            "以整个模块为单位判断是否冻结",
+            "requires_grad 属于每个参数：冻结的权重旁边可以有仍在训练的偏置。",
+        ),
+    ),
+    Mistake(
         "never_counts_frozen_parameters",
         old=" if p.requires_grad or not trainable_only)",
         new=" if p.requires_grad)",
@@ -728,6 +758,25 @@ MISTAKES = [
             "Two tensors may look alike and be two. Tied is what is one and the same object.",
         ),
         zh=("形状相同的参数只数了一次", "两个张量可以形状相同而仍是两个。是同一个对象，才叫共享。"),
+    ),
+    Mistake(
+        "counts_parameters_of_equal_values_once",
+        old=COUNT,
+        new="""    kept = []
+    for p in module.parameters():
+        if (p.requires_grad or not trainable_only) and not any(torch.equal(p, other) for other in kept):
+            kept.append(p)
+    return sum(p.numel() for p in kept)
+""",
+        caught_by="counts_parameters",
+        en=(
+            "counts parameters that hold the same numbers once",
+            "Two fresh norms hold the same ones and are two. Tied is what is one and the same object.",
+        ),
+        zh=(
+            "数值相同的参数只数了一次",
+            "两个刚建好的归一化层数值相同，但仍是两个。是同一个对象，才叫共享。",
+        ),
     ),
     Mistake(
         "counts_the_state_dict",
