@@ -93,7 +93,10 @@ MISTAKES = [
             "uses the padding of the first row for the whole batch",
             "Every row has its own length: padding is [B, 1, 1, S], and the B has to reach the kernel.",
         ),
-        zh=("整个 batch 都用了第一个样本的 padding", "每个样本的长度不同：padding 是 [B, 1, 1, S]，B 这一维要一直传到内核。"),
+        zh=(
+            "整个 batch 都用了第一个样本的 padding",
+            "每个样本的长度不同：padding 是 [B, 1, 1, S]，B 这一维要一直传到内核。",
+        ),
     ),
     Mistake(
         "adds_the_padding_as_numbers",

@@ -363,7 +363,10 @@ MISTAKES = [
             "keeps a copy of its weights in eval mode",
             "Weights may be loaded or trained between two calls: what is made from them is made in every call.",
         ),
-        zh=("在 eval 模式下保留权重的副本", "两次调用之间权重可能被载入或训练过：由权重算出的东西，每次调用都要重新算。"),
+        zh=(
+            "在 eval 模式下保留权重的副本",
+            "两次调用之间权重可能被载入或训练过：由权重算出的东西，每次调用都要重新算。",
+        ),
     ),
     Mistake(
         "shares_the_number_of_heads_among_all_modules",
@@ -557,7 +560,10 @@ MISTAKES = [
             "uses the tanh approximation of GELU",
             "Here GELU is x times the normal distribution function, exactly. The two differ by 0.0005 at most, but in every hidden unit.",
         ),
-        zh=("用了 GELU 的 tanh 近似", "这里的 GELU 精确等于 x 乘正态分布函数。两者最多差 0.0005，但每个隐藏单元都差这么一点。"),
+        zh=(
+            "用了 GELU 的 tanh 近似",
+            "这里的 GELU 精确等于 x 乘正态分布函数。两者最多差 0.0005，但每个隐藏单元都差这么一点。",
+        ),
     ),
     Mistake(
         "uses_relu",
