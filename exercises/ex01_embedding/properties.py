@@ -1,10 +1,11 @@
 """ex01: what must be true of a lookup table for tokens."""
 
-from itertools import product
+from itertools import combinations, product
 
 import torch
 
 from grader.properties import (
+    Choice,
     Float,
     Ids,
     Index,
@@ -23,6 +24,7 @@ from grader.properties import (
 )
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+TWO = torch.tensor([[0], [1]])  # as an index: [2, 1, T] of [B, T], with two different sequences
 PRODUCTS = ("mm", "mul", "mv", "dot", "einsum", "linear", "sum")
 
 
@@ -37,6 +39,20 @@ def with_padding(weight, p):
     """A table whose row `p` is zero, as the padding row of a trained table is."""
     weight[p] = 0.0
     return weight
+
+
+def start_of(embed, V, C):
+    """The table that a new module starts with."""
+    parameters = embed.parameters()
+    holds("weight" in parameters, "no_weight", shape=[V, C])
+    shape(parameters["weight"].value, V, C, what="weight")
+    return parameters["weight"].value
+
+
+def no_two_alike(table):
+    """No two rows of the table are the same."""
+    alike = [(r, s) for r, s in combinations(range(len(table)), 2) if torch.equal(table[r], table[s])]
+    holds(not alike, "rows_alike", rows=list(alike[0]) if alike else [])
 
 
 @prop(points=5)
@@ -68,7 +84,7 @@ def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids[
         out = embed(some)
         shape(out, *some.shape, weight.shape[1])
         equal(out, weight[some])
-        shape(padded(some), *some.shape, weight.shape[1])
+        equal(padded(some), with_padding(weight.clone(), p)[some], zero=True)
 
 
 @prop(points=10)
@@ -79,20 +95,25 @@ def gradient_adds_up_repeated_ids(
     ids[:, 1], ids[1] = r, ids[0]
     embed = written(TokenEmbedding(*weight.shape), weight)
     sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
-    for mode in (embed.train, embed.train, embed.eval):
+    for mode in (embed.train, embed.eval, embed.train):
         mode()
         equal(embed.gradients(ids, cotangent=cotangent).parameters.get("weight"), sums, what="weight.grad")
+    for at in (0, (0, 0), TWO):
+        some, flow = ids[at], cotangent[at]
+        sums = torch.zeros_like(weight).index_add(0, some.flatten(), flow.reshape(-1, weight.shape[1]))
+        equal(embed.gradients(some, cotangent=flow).parameters.get("weight"), sums, what="weight.grad")
 
 
 @prop(points=6)
 def padding_row_starts_at_zero(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"]):
-    """After TokenEmbedding(V, C, padding_idx=p) the row p of weight is zero, and no other row is."""
-    table = TokenEmbedding(V, C, padding_idx=p).parameters()
-    holds("weight" in table, "no_weight", shape=[V, C])
-    rows = table["weight"].value
-    exactly(rows[p], torch.zeros(C), what=f"weight[{p}]")
-    zero = [r for r in range(V) if r != p and not rows[r].any()]
+    """After TokenEmbedding(V, C, padding_idx=p) the row p of weight is zero; the others are random and not zero."""
+    table = start_of(TokenEmbedding(V, C, padding_idx=p), V, C)
+    exactly(table[p], torch.zeros(C), what=f"weight[{p}]")
+    zero = [r for r in range(V) if r != p and not table[r].any()]
     holds(not zero, "zero_row", row=zero[:1], padding=p)
+    another = TokenEmbedding(V, C, padding_idx=p)
+    no_two_alike(table)
+    holds(not torch.equal(table, start_of(another, V, C)), "same_table_twice")
 
 
 @prop(points=9)
@@ -102,6 +123,8 @@ def padding_row_gets_no_gradient(
     """The gradient of the row padding_idx is exactly 0, that of every other row is what it would be without padding."""
     with_padding(weight, p)
     ids[:, 0], ids[0] = p, p
+    ids[1:, 1] = q = (p + 1) % len(weight)
+    weight[q] = 0.0  # an ordinary token that happens to stand at zero
     embed = written(TokenEmbedding(*weight.shape, padding_idx=p), weight)
     sums = torch.zeros_like(weight).index_add(0, ids.flatten(), cotangent.flatten(0, 1))
     sums[p] = 0.0
@@ -110,8 +133,10 @@ def padding_row_gets_no_gradient(
         got = embed.gradients(ids, cotangent=cotangent).parameters.get("weight")
         equal(got, sums, what="weight.grad")
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
-    for some, flow in ((ids[1], cotangent[1]), (ids[None], cotangent[None])):
-        got = embed.gradients(some, cotangent=flow).parameters.get("weight")
+    for at, kind in ((1, torch.int32), (TWO, torch.int64), ((0, 0), torch.uint8)):
+        got = embed.gradients(ids[at].to(kind), cotangent=cotangent[at]).parameters.get("weight")
+        if got is None and bool((ids[at] == p).all()):
+            continue  # nothing but padding: to have no gradient at all is as good as zeros
         holds(isinstance(got, torch.Tensor), "no_gradient")
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
 
@@ -138,15 +163,18 @@ def padding_row_survives_training(
 def without_padding_every_row_learns(
     TokenEmbedding, weight: Float["V C", 0.4], cotangent: Float["V C"], V: Size["V"], C: Size["C"]
 ):
-    """With padding_idx=None no row starts at zero, and every row, row 0 included, gets its gradient."""
+    """With padding_idx=None all rows start at random, none at zero, and every row, row 0 included, gets its gradient."""
+    tables = []
     for embed in (TokenEmbedding(V, C), TokenEmbedding(V, C, padding_idx=None)):
-        table = embed.parameters()
-        holds("weight" in table, "no_weight", shape=[V, C])
-        zero = [r for r in range(V) if not table["weight"].value[r].any()]
+        tables.append(start_of(embed, V, C))
+        zero = [r for r in range(V) if not tables[-1][r].any()]
         holds(not zero, "zero_row_without_padding", row=zero[:1])
         every = torch.arange(V)
         equal(written(embed, weight)(every), weight)
         equal(embed.gradients(every, cotangent=cotangent).parameters.get("weight"), cotangent, what="weight.grad")
+    no_two_alike(tables[0])
+    no_two_alike(tables[1])
+    holds(not torch.equal(*tables), "same_table_twice")
 
 
 @prop(points=5, sizes={"V": (180, 220)}, cases=3)
@@ -174,38 +202,47 @@ def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T",
     raises(embed, ids.double(), error=TypeError, mentions=said)
     raises(embed, ids.half(), error=TypeError, mentions=said)
     raises(embed, ids.bfloat16(), error=TypeError, mentions=said)
+    embed.eval()
+    raises(embed, ids.float(), error=TypeError, mentions=said)
     raises(embed, ids[None].float(), error=TypeError, mentions=said)
     raises(embed, ids[0, 0].float(), error=TypeError, mentions=said)
 
 
 @prop(points=6)
 def rejects_ids_outside_the_table(
-    TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], b: Index["B"], t: Index["T"], p: Index["V"]
+    TokenEmbedding,
+    weight: Float["V C", 0.4],
+    ids: Ids["B T", "V"],
+    b: Index["B"],
+    t: Index["T"],
+    p: Index["V"],
+    kind: Choice["ordinary", "padded", "in eval mode", "padded, in eval mode, without gradients"],
 ):
     """An id that is negative or not below V raises IndexError, wherever it stands; the message names it."""
     V = len(weight)
-    embed = written(TokenEmbedding(*weight.shape), weight)
-    padded = TokenEmbedding(*weight.shape, padding_idx=p)
+    if "padded" in kind:
+        embed = written(TokenEmbedding(*weight.shape, padding_idx=p), with_padding(weight, p))
+    else:
+        embed = written(TokenEmbedding(*weight.shape), weight)
+    if "eval" in kind:
+        embed.eval()
+    looked_up = embed.without_grad if "without" in kind else embed
 
     def bad(number):
         wrong = ids.clone()
         wrong[b, t] = number
         return wrong
 
-    raises(embed, bad(-1), error=IndexError)
-    raises(embed, bad(-V + 2), error=IndexError, mentions=[-V + 2])
-    raises(embed, bad(-V - 40), error=IndexError, mentions=[-V - 40])
-    raises(embed, bad(V), error=IndexError, mentions=[V])
-    raises(embed, bad(V + 40), error=IndexError, mentions=[V + 40, V])
-    raises(padded, bad(-3), error=IndexError, mentions=[-3])
-    raises(embed, bad(-2).int(), error=IndexError, mentions=[-2])
-    raises(embed, bad(-4).to(torch.int8), error=IndexError, mentions=[-4])
-    raises(padded, bad(V + 40).int(), error=IndexError, mentions=[V + 40, V])
-    raises(embed, torch.tensor(-3), error=IndexError, mentions=[-3])
-    raises(embed, torch.tensor(V + 40), error=IndexError, mentions=[V + 40, V])
-    raises(embed, bad(V + 40).byte(), error=IndexError, mentions=[V + 40, V])
-    raises(embed, bad(V + 40)[None], error=IndexError, mentions=[V + 40, V])
-    raises(embed, bad(-3)[None], error=IndexError, mentions=[-3])
+    raises(looked_up, bad(-1), error=IndexError)
+    raises(looked_up, bad(V), error=IndexError, mentions=[V])
+    for number in (-V + 2, -V - 40, -3, V + 40, 2**32 + 1):
+        raises(looked_up, bad(number), error=IndexError, mentions=[number, V] if number > 0 else [number])
+    raises(looked_up, bad(-2).int(), error=IndexError, mentions=[-2])
+    raises(looked_up, bad(-4).to(torch.int8), error=IndexError, mentions=[-4])
+    for some in (bad(V + 40).int(), bad(V + 40).byte(), bad(V + 40)[None], torch.tensor(V + 40)):
+        raises(looked_up, some, error=IndexError, mentions=[V + 40, V])
+    for some in (bad(-3)[None], torch.tensor(-3)):
+        raises(looked_up, some, error=IndexError, mentions=[-3])
     equal(embed(ids), weight[ids])
 
 
@@ -215,6 +252,7 @@ def forward_builds_no_one_hot(TokenEmbedding, weight: Float["V C", 0.4], ids: Id
     V, C = weight.shape
     plain = written(TokenEmbedding(V, C), weight)
     padded = written(TokenEmbedding(V, C, padding_idx=p), with_padding(weight.clone(), p))
+    plain.eval()
     for embed, some in product((plain, padded), (ids, ids.flatten(), ids[None])):
         effects = embed.effects(some)
         for allocations in (effects.allocations, effects.allocations_with_grad):
@@ -232,10 +270,12 @@ def leaves_ids_and_weights_alone(
     """Neither the ids nor the weights are changed by a lookup."""
     inputs_unchanged(one_hot_embedding, ids, weight)
     for padding, table in ((None, weight), (p, with_padding(weight.clone(), p))):
-        embed = written(TokenEmbedding(*weight.shape, padding_idx=padding), table)
+        embed = TokenEmbedding(*weight.shape, padding_idx=padding)
+        start_of(embed, *weight.shape)
+        written(embed, table)
         for mode in (embed.train, embed.eval):
             mode()
-            inputs_unchanged(embed, ids)
+            equal(inputs_unchanged(embed, ids).value, table[ids])
             exactly(embed.parameters()["weight"].value, table, what="weight")
 
 
@@ -268,7 +308,11 @@ def answers_each_call_afresh(
     equal(second(ids), other[ids])
     embed.eval()
     equal(embed.without_grad(ids), weight[ids])
-    equal(written(embed, other + weight)(more), (other + weight)[more])
+    written(embed, other + weight)
+    equal(embed.without_grad(ids), (other + weight)[ids])
+    embed.train()
+    equal(embed(more), (other + weight)[more])
+    equal(embed.refilled(more, earlier=[ids]), (other + weight)[more], what="ids.copy_(...); forward(ids)")
 
 
 @prop(points=5)
@@ -296,7 +340,8 @@ def one_hot_passes_gradients(
 ):
     """one_hot_embedding gives weight the same gradient as the lookup."""
     ids[1] = ids[0]
-    for some, flow in ((ids, cotangent), (ids[1], cotangent[1]), (ids[None], cotangent[None])):
+    for at in (..., 1, (0, 0), None):
+        some, flow = ids[at], cotangent[at]
         got = one_hot_embedding.gradients(some, weight, cotangent=flow).inputs
         sums = torch.zeros_like(weight).index_add(0, some.flatten(), flow.reshape(-1, weight.shape[1]))
         equal(got[0] if got else None, sums, what="weight.grad")
@@ -305,7 +350,11 @@ def one_hot_passes_gradients(
 @prop(points=2, cases=2)
 def keeps_the_dtype(TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """The vectors have the dtype of the table; one_hot_embedding takes float64, float16 and bfloat16 tables as well."""
-    dtype(written(TokenEmbedding(*weight.shape), weight)(ids), torch.float32)
+    embed = written(TokenEmbedding(*weight.shape), weight)
+    dtype(embed.parameters()["weight"].value, torch.float32, what="weight")
+    dtype(embed(ids), torch.float32)
+    embed.method("double")()
+    dtype(embed(ids), torch.float64, what="TokenEmbedding(V, C).double()(ids)")
     for kind in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         table = weight.to(kind)
         out = one_hot_embedding(ids, table)

@@ -33,12 +33,12 @@ MISTAKES = [
         new="",
         caught_by="padding_row_starts_at_zero",
         en=(
-            "leaves the padding row at its random start",
+            "starts with a padding row that is not zero",
             "The padding token then adds noise of its own to every sum. Set the row to zero after the last line that "
             "fills the table.",
         ),
         zh=(
-            "没有把填充行清零，它还是随机的初始值",
+            "填充行一开始不是零",
             "这样填充 token 会把自己的噪声带进每一个求和里。请在最后一次给整张表赋值之后，再把这一行设为零。",
         ),
     ),
@@ -117,6 +117,34 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "starts_all_rows_alike",
+        old="torch.randn(vocab_size, dim)",
+        new="torch.full((vocab_size, dim), dim**-0.5)",
+        caught_by="padding_row_starts_at_zero",
+        en=(
+            "starts different tokens with the same vector",
+            "Tokens that begin alike cannot be told apart by the rest of the model. Fill the table with random numbers.",
+        ),
+        zh=(
+            "不同的 token 以同样的向量开始",
+            "起点相同的 token，模型的其余部分无法区分。请用随机数给表赋初值。",
+        ),
+    ),
+    Mistake(
+        "starts_with_the_same_table_every_time",
+        old="        self.weight = nn.Parameter(",
+        new="        torch.manual_seed(0)\n        self.weight = nn.Parameter(",
+        caught_by="padding_row_starts_at_zero",
+        en=(
+            "starts with the same table every time",
+            "Two tables of one model would be copies of each other. Draw the numbers, and leave the seed to the caller.",
+        ),
+        zh=(
+            "每次构造得到的初始表都一样",
+            "这样同一个模型里的两张表就成了彼此的拷贝。请随机取数，随机种子留给调用者去设置。",
+        ),
+    ),
+    Mistake(
         "blocks_the_gradient_of_whole_sequences_with_padding",
         old="is_pad = (rows == self.padding_idx).unsqueeze(-1)",
         new="is_pad = (rows == self.padding_idx).any(dim=-1, keepdim=True).unsqueeze(-1)",
@@ -147,6 +175,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "finds_the_padding_by_its_zeros",
+        old="is_pad = (rows == self.padding_idx).unsqueeze(-1)",
+        new="is_pad = (vectors == 0).all(dim=-1, keepdim=True)",
+        caught_by="padding_row_gets_no_gradient",
+        en=(
+            "takes every vector of zeros for padding",
+            "An ordinary token may stand at zero as well, and then it never learns again. Padding is known by its id.",
+        ),
+        zh=(
+            "把所有全零的向量都当成填充",
+            "普通 token 的向量也可能恰好是零，那样它就再也学不到东西了。判断填充要看 id，不要看向量的值。",
+        ),
+    ),
+    Mistake(
         "lets_negative_ids_count_from_the_end",
         old="(rows < 0) | (rows >= self.vocab_size)",
         new="rows >= self.vocab_size",
@@ -158,6 +200,20 @@ MISTAKES = [
         zh=(
             "把负的 id 当作从末尾数起的行号",
             "Python 和 PyTorch 的索引就是这样工作的，可对 token id 来说这只会掩盖错误。请自己检查小于 0 的 id。",
+        ),
+    ),
+    Mistake(
+        "squeezes_ids_into_32_bits",
+        old="rows = ids.long()  # [...]",
+        new="rows = ids.int()  # [...]",
+        caught_by="rejects_ids_outside_the_table",
+        en=(
+            "converts int64 ids to int32 before it checks them",
+            "Ids from 2**32 on wrap around and come out as small, valid ones. Check before you narrow, or convert to int64.",
+        ),
+        zh=(
+            "先把 int64 的 id 转成 int32，再做检查",
+            "2**32 及以上的 id 会回绕，变成看似合法的小数。请在转成更窄的类型之前检查，或者直接转成 int64。",
         ),
     ),
     Mistake(
@@ -187,6 +243,20 @@ MISTAKES = [
         zh=(
             "只检查了第一条序列里的 id",
             "无论坏的 id 出现在 batch 的什么位置，都要找出来。请检查整个 ids。",
+        ),
+    ),
+    Mistake(
+        "checks_the_ids_in_training_only",
+        old="if outside.numel() > 0:",
+        new="if self.training and outside.numel() > 0:",
+        caught_by="rejects_ids_outside_the_table",
+        en=(
+            "checks the ids in train mode only",
+            "A bad id is just as bad in evaluation. The check does not depend on the mode of the module.",
+        ),
+        zh=(
+            "只在 train 模式下检查 id",
+            "评估时遇到错误的 id 同样是错。检查不应当依赖模块所处的模式。",
         ),
     ),
     Mistake(
@@ -279,11 +349,11 @@ MISTAKES = [
         new="vectors = nn.functional.one_hot(rows, self.vocab_size).to(self.weight.dtype) @ self.weight",
         caught_by="forward_builds_no_one_hot",
         en=(
-            "multiplies by a one-hot tensor in forward",
+            "builds a one-hot tensor in forward",
             "With V = 50,000 the one-hot is 50,000 numbers for each token, all but one of them zero. Pick the row directly.",
         ),
         zh=(
-            "在 forward 里构造了 one-hot 再做乘法",
+            "在 forward 里构造了 one-hot 张量",
             "当 V = 50,000 时，每个 token 都要 50,000 个数，其中只有一个不是零。直接取出那一行就好。",
         ),
     ),
@@ -465,6 +535,26 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "keeps_a_copy_of_the_table_for_evaluation",
+        old=LOOKUP,
+        new="if torch.is_grad_enabled():\n"
+        "            table = self.weight\n"
+        "        else:\n"
+        "            if not hasattr(self, '_table'):\n"
+        "                self._table = self.weight.detach().clone()\n"
+        "            table = self._table\n"
+        "        vectors = table[rows]",
+        caught_by="answers_each_call_afresh",
+        en=(
+            "answers from an old copy of the table where no gradients are wanted",
+            "The optimizer writes into weight, and the copy does not follow. Read weight itself in every call.",
+        ),
+        zh=(
+            "不需要梯度时，用的是表的一份旧副本",
+            "优化器更新的是 weight，副本不会跟着变。每次调用都应当直接读 weight。",
+        ),
+    ),
+    Mistake(
         "knows_batches_of_two_axes_only",
         old=LOOKUP,
         new="B, T = rows.shape\n        vectors = self.weight[rows.reshape(B * T)].reshape(B, T, -1)",
@@ -533,6 +623,20 @@ MISTAKES = [
         zh=(
             "把向量转成了与表不同的类型",
             "查出来的向量应当与表的类型相同，后面的层都依赖这一点。",
+        ),
+    ),
+    Mistake(
+        "answers_in_float32_whatever_the_table",
+        old=END,
+        new="        return vectors.float()\n",
+        caught_by="keeps_the_dtype",
+        en=(
+            "returns float32 vectors whatever the dtype of the table",
+            "After .double() or .half() the table has another dtype, and the vectors have that of the table.",
+        ),
+        zh=(
+            "不管表是什么类型，返回的向量一律是 float32",
+            "调用 .double() 或 .half() 之后，表的类型就变了；向量的类型应当与表相同。",
         ),
     ),
     Mistake(
