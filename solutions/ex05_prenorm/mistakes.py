@@ -171,12 +171,12 @@ MISTAKES = [
         ),
     ),
     Mistake(
-        "starts_from_random_weights",
+        "starts_the_norm_with_other_numbers",
         old="nn.Parameter(torch.ones(dim))  ",
         new="nn.Parameter(torch.randn(dim))  ",
         caught_by="norm_starts_neutral",
-        en=("starts the norm's weight at random", "A new norm only standardizes: weight 1, bias 0."),
-        zh=("LayerNorm 的 weight 用随机数初始化", "刚建好的 LayerNorm 只做标准化：weight 为 1，bias 为 0。"),
+        en=("starts the norm with other numbers", "A new norm only standardizes: weight 1, bias 0."),
+        zh=("LayerNorm 的 weight 或 bias 初始值不对", "刚建好的 LayerNorm 只做标准化：weight 为 1，bias 为 0。"),
     ),
     Mistake(
         "keeps_the_bias_out_of_the_parameters",
@@ -599,21 +599,24 @@ MISTAKES = [
             "shares one norm among all blocks",
             "Every block makes its own norm in __init__; what stands on the class belongs to all of them.",
         ),
-        zh=("所有 block 共用同一个 LayerNorm", "每个 block 要在 __init__ 里建自己的 LayerNorm；写在类上的东西为所有实例共有。"),
+        zh=(
+            "所有 block 共用同一个 LayerNorm",
+            "每个 block 要在 __init__ 里建自己的 LayerNorm；写在类上的东西为所有实例共有。",
+        ),
     ),
     Mistake(
-        "initialises_every_parameter_of_the_block_again",
+        "initialises_the_norm_of_the_block_anew",
         old="self.ffn = FeedForward(dim, hidden, dropout)\n",
         new="self.ffn = FeedForward(dim, hidden, dropout)\n"
         "        for parameter in self.parameters():\n            nn.init.normal_(parameter, std=0.02)\n",
         caught_by="parameters_are_counted",
         en=(
-            "initialises every parameter of the block again, the norm's among them",
-            "A loop over all parameters does not know which of them belong to a norm: that one starts with ones and zeros.",
+            "gives the norm of the block other numbers to start with",
+            "It starts with ones and zeros there as well. A loop over all parameters does not know which of them belong to a norm.",
         ),
         zh=(
-            "把 block 里的所有参数重新初始化了一遍，连 LayerNorm 的也没有放过",
-            "遍历所有参数的循环不知道哪些属于 LayerNorm：它的参数应从全 1 和全 0 开始。",
+            "block 里的 LayerNorm 初始值不对",
+            "在 block 里它同样应从全 1 和全 0 开始。遍历所有参数做初始化的循环，不知道哪些参数属于 LayerNorm。",
         ),
     ),
     Mistake(
