@@ -161,7 +161,16 @@ def scores_have_the_right_value(
     """The scores are those of queries at q_positions and keys at k_positions, scaled, for any positions and base."""
     equal(rope_attention_scores(q, k, at, keys, base), reference.rope_attention_scores(q, k, at, keys, base))
     equal(rope_attention_scores(q, k, at, keys), reference.rope_attention_scores(q, k, at, keys, 10000.0))
-    equal(rope_attention_scores.without_grad(q, k, at, keys), reference.rope_attention_scores(q, k, at, keys))
+    for one, two in ((q, k), (-q, k.flip(0))):  # other numbers at the same positions
+        equal(
+            rope_attention_scores.without_grad(one, two, at, keys), reference.rope_attention_scores(one, two, at, keys)
+        )
+    earlier = [-q, k.flip(0), at + 3, keys.flip(0)]
+    equal(
+        rope_attention_scores.refilled(q, k, at, keys, earlier=earlier),
+        reference.rope_attention_scores(q, k, at, keys),
+        what="q.copy_(...); k.copy_(...); rope_attention_scores(q, k, ...)",
+    )
     wide, many = (q.repeat(1, 1, 1, 10), k.repeat(1, 1, 1, 10)), (k.repeat(1, 1, 12, 1), keys.repeat(12).flip(0))
     for one, two, here, there in (
         (q[:1], k[:1], at, keys),

@@ -562,6 +562,23 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "keeps_turned_keys_for_the_same_positions",
+        old=TURN_K,
+        new="kept = rope_attention_scores.__dict__.setdefault('kept', {})\n"
+        "    at = (tuple(k_positions.tolist()), tuple(k.shape), k.dtype, base)\n"
+        "    k = apply_rope(k, *rope_angles(k_positions, k.shape[-1], base))\n"
+        "    k = k if torch.is_grad_enabled() else kept.setdefault(at, k)",
+        caught_by="scores_have_the_right_value",
+        en=(
+            "keeps the turned keys of a first call for later ones at the same positions",
+            "The next sequence has other keys there. A table of angles may be kept, the keys belong to whoever calls.",
+        ),
+        zh=(
+            "把第一次调用时旋转好的键留下来，之后位置相同就直接拿来用",
+            "下一条序列在同样的位置上是别的键。可以缓存的是角度表，键属于调用者。",
+        ),
+    ),
+    Mistake(
         "forgets_to_scale",
         old=SCORES,
         new="return q @ k.transpose(-2, -1)",
