@@ -226,7 +226,7 @@ def any_sizes(
         (2, 130, 4, 3),  # long
     ],
 ):
-    """Sizes that happen to be equal, sizes of 1 and long sequences are treated like all others."""
+    """Sizes that happen to be equal, sizes of 1, long sequences and large scores are treated like all others."""
     batch, length, number, width = sizes
     qkv = qkv[:batch, :length, : 3 * number * width].contiguous()
     x = qkv[..., : number * width].contiguous()
@@ -234,6 +234,9 @@ def any_sizes(
     exactly(split_heads(x, number), heads, what="split_heads(x, H)")
     exactly(merge_heads(heads), x, what="merge_heads(x)")
     mine, exact = multi_head_attention(qkv, number), reference.multi_head_attention(qkv, number)
+    equal(mine, exact, what="multi_head_attention(qkv, H)")
+    far = far_from_zero(qkv, number)
+    mine, exact = multi_head_attention(far, number), reference.multi_head_attention(far, number)
     equal(mine, exact, what="multi_head_attention(qkv, H)")
 
 
@@ -297,9 +300,10 @@ def dtype_is_kept(
     x: Float["B T H*D"],
     heads: Float["B H T D"],
     qkv: Float["B T 3*H*D"],
+    to_merged: Float["B T H*D"],
     kind: Choice[torch.float16, torch.bfloat16, torch.float64],
 ):
-    """What comes out has the dtype of what went in: half precision stays half, double stays double."""
+    """What comes out has the dtype of what went in, half precision or double, and its gradient is right."""
     number = heads.shape[1]
     x, heads, qkv = x.to(kind), heads.to(kind), qkv.to(kind)
     near = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float64: 1e-4}[kind]
@@ -313,6 +317,8 @@ def dtype_is_kept(
     exactly(split, reference.split_heads(x, number), what="split_heads(x, H)")
     exactly(merged, reference.merge_heads(heads), what="merge_heads(x)")
     equal(out, reference.multi_head_attention(qkv, number), tol=near, what="multi_head_attention(qkv, H)")
+    whole, exact = multi_head_attention, reference.multi_head_attention
+    same_gradients(whole, exact, qkv, number, cotangent=to_merged, what="qkv.grad", tol=near)
 
 
 @prop(points=1, cases=3, sizes=ANY_H)
@@ -360,6 +366,13 @@ def blocks(qkv, number):
         yield [third * width + h * head + d for third in range(3) for d in range(head)]
 
 
+def far_from_zero(qkv, number, by=80.0):
+    """All keys of a head moved by the same vector: the scores of a query all move alike, by a hundred and more."""
+    qkv, width = qkv.clone(), qkv.shape[-1] // 3
+    qkv[..., width : 2 * width] += by * (1 - 2 * (torch.arange(width) * number // width % 2))
+    return qkv
+
+
 def part(out, number, h):
     """What head h contributed to a merged output."""
     width = out.shape[-1] // number
@@ -401,11 +414,11 @@ def unchanged(got, want, what):
     equal(got, want, what=what)
 
 
-def same_gradients(function, exact, *args, cotangent, what):
+def same_gradients(function, exact, *args, cotangent, what, tol=1e-4):
     """What arrives at the input is what arrives at the reference's."""
     got, want = function.gradients(*args, cotangent=cotangent), exact.gradients(*args, cotangent=cotangent)
     shape(got.value, *cotangent.shape)
-    equal(got.inputs[0], want.inputs[0], what=what)
+    equal(got.inputs[0], want.inputs[0], tol=tol, what=what)
 
 
 def arranged(x, kind):
@@ -417,6 +430,6 @@ def arranged(x, kind):
         return x.transpose(first, first + 1).contiguous().transpose(first, first + 1)
     if kind == "stored transposed":
         return x.mT.contiguous().mT
-    if kind == "expanded":
+    if kind in ("expanded", "no gradient recorded"):  # where nothing is recorded, this shows what writes into its input
         return x[:1].expand_as(x)
     return x.clone().requires_grad_(kind == "requires_grad")

@@ -143,7 +143,8 @@ def masked_softmax_has_the_right_value(
     for some in (scores[:, :, :1], scores[:, :1], scores.double()):
         equal(masked_softmax(some, keys), reference.masked_softmax(some, keys), zero=True)
     equal(masked_softmax(scores[:1], keys[:1]), reference.masked_softmax(scores[:1], keys[:1]), zero=True)
-    equal(masked_softmax.without_grad(scores, deep), reference.masked_softmax(scores, deep), zero=True)
+    for some, mask in ((scores[:1].expand_as(scores), deep), (scores, deep[:1].expand_as(deep))):  # shows who writes
+        equal(masked_softmax.without_grad(some, mask), reference.masked_softmax(some, mask), zero=True)
 
 
 @prop(points=8, cases=3)
@@ -157,8 +158,9 @@ def attention_has_the_right_value(
 ):
     """causal_attention equals causal scaled dot-product attention, with padding and without; E may differ from D."""
     for part in (slice(None), slice(1)), (slice(1), slice(None)):
-        some = [x[part] for x in (q, k, v)]
+        some, mask = [x[part] for x in (q, k, v)], ragged(padding)[1:2] if part[0].stop else ragged(padding)
         equal(causal_attention(*some), reference.causal_attention(*some))
+        equal(causal_attention(*some, mask), reference.causal_attention(*some, mask), zero=True)
     first = [x[:, :, :1] for x in (q, k, v)]
     equal(causal_attention(*first), reference.causal_attention(*first))
     for mask in (padding[..., :1], torch.zeros_like(padding[..., :1])):
@@ -167,7 +169,8 @@ def attention_has_the_right_value(
     equal(causal_attention(*long), reference.causal_attention(*long))
     wide = [x.double() for x in (q, k, v)]
     equal(causal_attention(*wide, padding), reference.causal_attention(*wide, padding), zero=True)
-    equal(causal_attention.without_grad(q, k, v, padding), reference.causal_attention(q, k, v, padding), zero=True)
+    shared = [x[:1].expand_as(x) for x in (q, k, v, ragged(padding))]  # cannot be written into
+    equal(causal_attention.without_grad(*shared), reference.causal_attention(*shared))
     broad = [x.repeat(1, 1, 1, 12) for x in (q, k)]
     equal(causal_attention(*broad, v), reference.causal_attention(*broad, v))
     for mask in (ragged(padding), padding, torch.ones_like(padding), ragged(padding, 2)):
@@ -351,19 +354,23 @@ def half_precision_works(
     v: Float["B H T E"],
     padding: Bool["B 1 1 T"],
 ):
-    """float16 and bfloat16 scores, queries, keys and values work and stay finite; the answer is right for the dtype."""
+    """float16 and bfloat16 scores, queries, keys and values work and stay finite; values and gradients are right."""
     mask, padding = open_rows(mask, 1), ragged(padding)
     for kind, tol in HALVES.items():
         weights = masked_softmax(scores.to(kind), mask)
         finite(weights)
         equal(weights, reference.masked_softmax(scores.to(kind), mask), tol=tol)
         some_empty = mask & (torch.arange(len(mask)) > 0)[:, None]
-        for gradient in masked_softmax.gradients(scores.to(kind), some_empty, cotangent=scores.to(kind)).inputs:
-            finite(gradient, what="scores.grad")
+        flow, back = 16 * scores, 16 * v  # gradients far above what half precision can tell from zero
+        got = masked_softmax.gradients(scores.to(kind), some_empty, cotangent=flow).inputs
+        want = reference.masked_softmax.gradients(scores.to(kind), some_empty, cotangent=flow).inputs
+        equal(got[0] if got else None, want[0], tol=2 * tol, what="scores.grad")
         inputs = q.to(kind), k.to(kind), v.to(kind)
         late = torch.arange(q.shape[2]) > torch.arange(len(q)).view(-1, 1, 1, 1)  # empty rows at the start
-        for name, gradient in zip("qkv", causal_attention.gradients(*inputs, late, cotangent=v).inputs, strict=True):
-            finite(gradient, what=f"{name}.grad")
+        got = causal_attention.gradients(*inputs, late, cotangent=back).inputs
+        want = reference.causal_attention.gradients(*inputs, late, cotangent=back).inputs
+        for name, mine, expected in zip("qkv", got or [None] * 3, want, strict=True):
+            equal(mine, expected, tol=2 * tol, what=f"{name}.grad")
         for padded in ((), (padding,)):
             out = causal_attention(*inputs, *padded)
             finite(out)
@@ -427,8 +434,10 @@ def no_full_mask_is_made(
     k: Float["B H T D"],
     v: Float["B H T E"],
     padding: Bool["B 1 1 T"],
+    kind: Choice[torch.float32, torch.float16, torch.bfloat16],
 ):
     """No mask of B*H*T*S elements is made on the way, neither of bool nor of two float values: masks broadcast."""
+    scores, q, k, v = scores.to(kind), q.to(kind), k.to(kind), v.to(kind)
     for mask in (open_rows(wide, 1), open_rows(keys, 1), open_rows(keys & wide, 1)):
         no_mask_of(scores.numel(), masked_softmax.effects(scores, mask))
     for mask in ((), (ragged(padding),)):
@@ -506,6 +515,8 @@ def takes_tensors_of_any_layout(
 @prop(points=2, cases=3)
 def answers_each_call_afresh(
     causal_mask,
+    padding_mask,
+    combine_masks,
     masked_softmax,
     causal_attention,
     reference,
@@ -514,9 +525,12 @@ def answers_each_call_afresh(
     v: Float["B H T E"],
     one: Bool["B 1 1 T"],
     other: Bool["B 1 1 T"],
+    ids: Ids["B T", "V"],
     T: Size["T"],
 ):
-    """A call depends on its own arguments only: other padding, then none, then a shorter sequence."""
+    """A call depends on its own arguments and what they hold: other padding, then none, then a shorter sequence."""
+    triangle = torch.arange(T) <= torch.arange(T)[:, None]
+    exactly(causal_mask(T), triangle)
     one, other = ragged(one), ragged(~one | other, 2)
     for mask in ((one,), (other,), (), (one,)):
         equal(causal_attention(q, k, v, *mask), reference.causal_attention(q, k, v, *mask), zero=True)
@@ -525,4 +539,10 @@ def answers_each_call_afresh(
     scores = q @ k.mT
     for mask in (one, other):
         equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask), zero=True)
-    exactly(causal_mask(T), torch.arange(T) <= torch.arange(T)[:, None])
+    exactly(causal_mask(T), triangle)
+    exactly(padding_mask.refilled(ids, 2, earlier=[ids + 1]), (ids != 2)[:, None, None, :])
+    exactly(combine_masks.refilled(one, other, earlier=[~one, other]), one & other)
+    weights = masked_softmax.refilled(scores, one, earlier=[-scores, other])
+    equal(weights, reference.masked_softmax(scores, one), zero=True, what="scores.copy_(...); masked_softmax(...)")
+    out = causal_attention.refilled(q, k, v, one, earlier=[k, q, -v, other])
+    equal(out, reference.causal_attention(q, k, v, one), zero=True, what="q.copy_(...); causal_attention(...)")

@@ -529,6 +529,50 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "exponentiates_without_care",
+        old=SOFTMAX,
+        new="    weights = scores.exp()\n    weights = weights / weights.sum(dim=-1, keepdim=True)\n",
+        caught_by="any_sizes",
+        en=(
+            "takes exp of the raw scores",
+            "exp(100) is infinite in float32 and exp(-110) is 0. Subtract the largest score of each row first, as "
+            "torch.softmax does.",
+        ),
+        zh=(
+            "直接对原始分数取 exp",
+            "float32 里 exp(100) 是无穷大，exp(-110) 是 0。请像 torch.softmax 那样，先减去每一行分数的最大值。",
+        ),
+    ),
+    Mistake(
+        "subtracts_the_largest_score_of_all",
+        old=SOFTMAX,
+        new="    weights = (scores - scores.max()).exp()\n"
+        "    weights = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)\n",
+        caught_by="any_sizes",
+        en=(
+            "subtracts the largest score of the whole tensor before exp, and nothing is left of rows far below it",
+            "Each query has its own level: take the maximum along the last axis, with keepdim.",
+        ),
+        zh=(
+            "取 exp 之前减去的是整个张量的最大分数，远低于它的行就什么也不剩了",
+            "每个查询的分数高低不同：最大值要沿最后一维来取，并保留该轴（keepdim）。",
+        ),
+    ),
+    Mistake(
+        "clips_the_scores",
+        old=SCORES,
+        new=SCORES + "    scores = scores.clamp(-50.0, 50.0)\n",
+        caught_by="any_sizes",
+        en=(
+            "clips the scores before the softmax",
+            "Beyond the limit all scores become equal. softmax is safe for large numbers by itself.",
+        ),
+        zh=(
+            "在 softmax 之前裁剪了分数",
+            "超出界限的分数会变得一样大。softmax 本身就能处理很大的数，不需要裁剪。",
+        ),
+    ),
+    Mistake(
         "rounds_to_half_precision_inside",
         old=SOFTMAX,
         new="    weights = torch.softmax(scores.bfloat16(), dim=-1).to(scores.dtype)\n",
@@ -691,6 +735,22 @@ MISTAKES = [
         zh=(
             "原地缩放了 q，而 q 是调用者的 qkv 的视图",
             "chunk、view、transpose 得到的结果与原张量共用内存，/= 会改到调用者的张量。请得到一个新张量。",
+        ),
+    ),
+    Mistake(
+        "scales_in_place_when_no_gradient_is_recorded",
+        old=SCORES,
+        new="    scale = math.sqrt(q.shape[-1])\n"
+        "    q = q / scale if torch.is_grad_enabled() else q.div_(scale)\n"
+        "    scores = q @ k.transpose(-2, -1)\n",
+        caught_by="any_tensor_is_an_input",
+        en=(
+            "scales q in place where no gradient is recorded, and q is a view of the caller's qkv",
+            "Without gradients the tensor still belongs to the caller, who may use it again. Make a new one.",
+        ),
+        zh=(
+            "不记录梯度时原地缩放了 q，而 q 是调用者的 qkv 的视图",
+            "不记录梯度时，张量仍然属于调用者，之后可能还要用。请得到一个新张量。",
         ),
     ),
     Mistake(

@@ -158,6 +158,23 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "knows_the_ids_by_their_tensor",
+        edits=[
+            ("import math\n", "import functools\nimport math\n"),
+            ("def padding_mask(", "@functools.lru_cache(maxsize=None)\ndef padding_mask("),
+        ],
+        caught_by="answers_each_call_afresh",
+        en=(
+            "keeps the padding mask of a tensor of ids, and gives it again when the tensor holds other ids",
+            "A cache such as lru_cache knows a tensor by its identity, not by its numbers. A mask that depends on the data "
+            "is made anew in each call.",
+        ),
+        zh=(
+            "记住了某个 ids 张量的填充掩码，张量里换了别的 id 之后还是返回旧的",
+            "lru_cache 这类缓存以张量对象本身（id）为键，而不看其中的数值。与数据有关的掩码，每次调用都要重新生成。",
+        ),
+    ),
+    Mistake(
         "lays_the_padding_along_the_queries",
         old="(ids != pad_id)[:, None, None, :]",
         new="(ids != pad_id)[:, None, :, None]",
@@ -482,6 +499,21 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "overwrites_the_scores_when_no_gradient_is_recorded",
+        old=WEIGHTS,
+        new="fill = scores.masked_fill if torch.is_grad_enabled() else scores.masked_fill_\n"
+        "    weights = fill(blocked, lowest).softmax(dim=-1)",
+        caught_by="masked_softmax_has_the_right_value",
+        en=(
+            "writes the fill into the caller's scores where no gradient is recorded",
+            "Without gradients the scores still belong to the caller, who may use them again. masked_fill makes a new tensor.",
+        ),
+        zh=(
+            "不记录梯度时把填充值直接写进了调用者的分数",
+            "不记录梯度时，分数仍然属于调用者，之后可能还要用。masked_fill 会得到一个新张量。",
+        ),
+    ),
+    Mistake(
         "stops_the_gradient_of_the_weights",
         old="return weights.masked_fill(blocked, 0.0)  #",
         new="return weights.masked_fill(blocked, 0.0).detach()  #",
@@ -540,6 +572,20 @@ MISTAKES = [
         caught_by="pads_influence_nothing",
         en=("ignores the padding mask", "Look at what happens with `padding` in causal_attention."),
         zh=("没有使用填充掩码", "请检查 causal_attention 里是怎么处理 `padding` 的。"),
+    ),
+    Mistake(
+        "ignores_the_padding_of_a_single_sequence",
+        old="    if padding is not None:\n",
+        new="    if padding is not None and len(q) > 1:\n",
+        caught_by="attention_has_the_right_value",
+        en=(
+            "ignores the padding mask when the batch holds one sequence",
+            "A sequence by itself may carry pads as well. Whether a key counts is said by the mask, not by the batch size.",
+        ),
+        zh=(
+            "batch 里只有一条序列时没有使用填充掩码",
+            "单独一条序列也可能带着填充。某个键是否可见由掩码决定，与 batch 大小无关。",
+        ),
     ),
     Mistake(
         "forgets_causality_when_there_is_padding",
