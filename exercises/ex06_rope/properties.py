@@ -55,12 +55,12 @@ def tables_have_the_right_shape(
     """The tables are [T, D] each (D = 2P: P pairs), turning keeps [B, H, T, D], scores are [B, H, T, S]; D may be 2."""
     for width in (q.shape[-1], 2):
         for length in (T, 1):
-            pair = rope_angles(torch.arange(length), width)
+            pair = rope_angles(torch.arange(length) + 3, width)
             for name, table in zip(("cos", "sin"), pair, strict=True):
                 shape(table, length, width, what=name)
     cos, sin = tables(reference, torch.arange(T), q.shape[-1])
     shape(apply_rope(q, cos, sin), *q.shape)
-    shape(rope_attention_scores(q, k, torch.arange(T), torch.arange(S)), *q.shape[:3], S)
+    shape(rope_attention_scores(q, k, torch.arange(T) + 3, torch.arange(S) + 3), *q.shape[:3], S)
 
 
 @prop(points=6, sizes=EVEN)
@@ -241,8 +241,8 @@ def a_slice_of_the_table_is_the_table_of_the_slice(
     rope_angles, rope_attention_scores, q: Float["B H T 2*P"], T: Size["T"], S: Size["S"], P: Size["P"]
 ):
     """Positions that start after an offset, as in decoding with a cache, get the rows of the long table."""
-    early = rope_angles(torch.arange(T), 2 * P)
     late = rope_angles(torch.arange(S, S + T), 2 * P)
+    early = rope_angles(torch.arange(T), 2 * P)
     long = rope_angles(torch.arange(300), 2 * P)
     for name, first, last, whole in zip(("cos", "sin"), early, late, long, strict=True):
         equal(first, whole[:T], what=f"{name} of the first slice")
