@@ -399,6 +399,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "skips_the_step_when_the_loss_is_small",
+        old="    optimizer.step()\n",
+        new="    if loss.item() > 0.05:\n        optimizer.step()\n",
+        caught_by="step_is_exactly_one",
+        en=(
+            "takes no step when the loss is small already",
+            "When to stop is for the loop outside to decide. A step is taken in every call, however small the loss is.",
+        ),
+        zh=(
+            "损失已经很小时就不更新",
+            "什么时候停，由外面的循环决定。每次调用都要更新一步，不管损失有多小。",
+        ),
+    ),
+    Mistake(
         "moves_no_weight",
         old="    optimizer.step()\n",
         new="",
@@ -513,6 +527,21 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "switches_to_train_mode_only_once",
+        old="    model.train()\n    loss = ",
+        new="    if not hasattr(optimizer, 'knows_the_mode'):\n        optimizer.knows_the_mode = True\n"
+        "        model.train()\n    loss = ",
+        caught_by="step_is_made_in_train_mode",
+        en=(
+            "switches to train mode at the first step only",
+            "Between two steps somebody may evaluate the model and leave it in eval mode. Each step sees to the mode itself.",
+        ),
+        zh=(
+            "只在第一步切换到 train 模式",
+            "两步之间可能有人评估模型，并把它留在 eval 模式。每一步都要自己切换。",
+        ),
+    ),
+    Mistake(
         "switches_to_train_mode_too_late",
         edits=[
             ("    model.train()\n    loss = ", "    loss = "),
@@ -611,16 +640,20 @@ MISTAKES = [
         ),
     ),
     Mistake(
-        "trains_a_copy",
+        "leaves_the_model_untrained",
         old="    generator = torch.Generator().manual_seed(seed)\n    optimizer",
         new="    import copy\n\n    model = copy.deepcopy(model)\n"
         "    generator = torch.Generator().manual_seed(seed)\n    optimizer",
         caught_by="training_learns_to_alternate",
         en=(
-            "trains a copy of the model",
-            "The losses fall, but the model that the caller holds knows nothing. Train the object that was handed in.",
+            "leaves the model as it was: trains a copy of it, or puts the old weights back",
+            "The losses fall, but the model that the caller holds knows nothing. Train the object that was handed in, and "
+            "leave it trained.",
         ),
-        zh=("训练的是模型的副本", "损失在下降，但调用者手里的模型什么也没学到。要训练传进来的那个对象本身。"),
+        zh=(
+            "模型还是原来的样子：训练的是副本，或者最后又恢复了原来的权重",
+            "损失在下降，但调用者手里的模型什么也没学到。要训练传进来的那个对象本身，并且保留训练的结果。",
+        ),
     ),
     Mistake(
         "trains_on_its_own_data",
@@ -721,6 +754,20 @@ MISTAKES = [
         caught_by="training_repeats_with_its_seed",
         en=("has another default for lr", "The signature of the stub is part of the task: lr=3e-3, seed=0."),
         zh=("lr 的默认值与题目不同", "函数签名也是题目的一部分：lr=3e-3，seed=0。"),
+    ),
+    Mistake(
+        "trains_on_one_batch_again_and_again",
+        old="        batch, order = data[order[:16]], order[16:]  # [up to 16, T]",
+        new="        batch = data[order[:16]]",
+        caught_by="training_uses_every_row",
+        en=(
+            "draws one batch of rows and trains on it again and again",
+            "The order is shuffled once, and its beginning is taken in every step. Go on in it, and shuffle anew at its end.",
+        ),
+        zh=(
+            "只取出一个 batch，之后反复用它训练",
+            "行的顺序只打乱了一次，而且每一步取的都是开头那几行。要接着往后取，取完一轮再重新打乱。",
+        ),
     ),
     Mistake(
         "trains_on_the_first_rows_only",
