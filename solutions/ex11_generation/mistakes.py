@@ -129,6 +129,23 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "draws_at_temperature_zero",
+        old=GREEDY,
+        new="    if temperature == 0:\n"
+        "        largest = logits == logits.amax(dim=-1, keepdim=True)\n"
+        "        return torch.multinomial(largest.to(logits.dtype), 1, generator=generator).squeeze(-1)\n",
+        caught_by="same_generator_gives_same_tokens",
+        en=(
+            "draws among the largest logits at temperature 0",
+            "Where two logits are equally large the answer changes from call to call, and the generator moves on. At "
+            "temperature 0 nothing is drawn: argmax.",
+        ),
+        zh=(
+            "temperature 为 0 时在最大的 logits 之间采样",
+            "两个 logits 一样大时，每次调用的结果都可能不同，generator 的状态也会改变。temperature 为 0 时不采样，用 argmax。",
+        ),
+    ),
+    Mistake(
         "does_not_go_below_a_tenth",
         old=PROBABILITIES,
         new="    probabilities = ((kept - kept[:, :1]) / max(temperature, 0.1)).softmax(dim=-1)",
@@ -715,7 +732,10 @@ MISTAKES = [
             "puts the model into train mode at the end, whatever it was before",
             "A model that came in eval mode must leave in eval mode. Remember the mode before you change it.",
         ),
-        zh=("不管原来是什么模式，最后一律切到 train", "调用前是 eval 模式的模型，返回时也应当是 eval 模式。改之前先记住它。"),
+        zh=(
+            "不管原来是什么模式，最后一律切到 train",
+            "调用前是 eval 模式的模型，返回时也应当是 eval 模式。改之前先记住它。",
+        ),
     ),
     Mistake(
         "returns_before_it_restores_the_mode",
