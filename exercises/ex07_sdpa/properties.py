@@ -7,6 +7,7 @@ from grader.properties import (
     Float,
     Index,
     Seed,
+    SubmissionRaised,
     depends,
     dtype,
     equal,
@@ -174,6 +175,7 @@ def causal_and_padding_hold_together(
     seed: Seed,
 ):
     """With both, a query sees a key only if both allow it, for T == S and for T < S."""
+    q = 3 * q
     for keys, values in ((k, v), (torch.cat([old_k, k], 2), torch.cat([old_v, v], 2))):
         padding = ragged(q, keys, seed, blind=False)
         keys = keys.masked_fill(~padding.transpose(-2, -1), FAR)
@@ -415,7 +417,7 @@ def inputs_are_any_tensors_and_stay(
 def error_compares_with_attention_by_hand(
     fused_attention, attention_error, reference, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E", 2.0]
 ):
-    """attention_error is a float, and one of its sides is a right attention that owes nothing to the kernel."""
+    """attention_error is a float, and one of its sides is a right attention by hand, for small scores and for large ones."""
     short_k, short_v = k[:, :, : q.shape[-2]], v[:, :, : q.shape[-2]]
     for keys, values in ((k, v), (short_k, short_v)):
         for options in ({}, {"causal": True}):
@@ -425,8 +427,18 @@ def error_compares_with_attention_by_hand(
             _measures(error, fused, by_hand, "attention_error(...), kernel * 0")
             fused = fused_attention(q, keys, values, **options)
             _measures(attention_error(q, keys, values, **options), fused, by_hand, "attention_error(...)")
+    scores_are_large(fused_attention, attention_error, reference, q, short_v)
     again = attention_error.refilled(q, k, v, earlier=[q, k, 1e6 * v])
     equal(again, 0.0, tol=2e-5, zero=True, what="v.copy_(...); attention_error(q, k, v)")
+
+
+def scores_are_large(fused_attention, attention_error, reference, q, v):
+    """With keys that are the queries turned over, scores go down to -2000, where a query sees itself, and far up too."""
+    k = -2000 * q.shape[-1] ** 0.5 / q.square().sum(-1).max() * q
+    by_hand = reference.fused_attention(q, k, v, causal=True)
+    fused = fused_attention(q, k, v, causal=True)
+    what = "attention_error(...), scores down to -2000"
+    _measures(attention_error(q, k, v, causal=True), fused, by_hand, what, tol=1e-3)
 
 
 @prop(points=4, cases=2)
@@ -447,6 +459,13 @@ def error_is_measured(
     error = attention_error.with_kernel(q, k, v, causal=causal, scale=1e39).value  # more than float32 holds
     holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
     holds(not error < 1e30, "error_leaves_infinity_out", error=f"{error:g}")
+    q, k, v = (x.detach().to(torch.bfloat16 if causal else torch.float16) for x in (q, k, v))
+    try:
+        error = attention_error.with_kernel(q, k, v, causal=causal, add=4.0).value
+    except SubmissionRaised:
+        return  # the side by hand may need float32
+    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+    equal(error, 4.0, tol=0.05, what="attention_error(...), kernel + 4")
 
 
 def spoiled(fused_attention, attention_error, by_hand, q, k, v, causal, by, at):
@@ -456,12 +475,12 @@ def spoiled(fused_attention, attention_error, by_hand, q, k, v, causal, by, at):
     _measures(error, fused, by_hand, f"attention_error(...), kernel + {by:g}")
 
 
-def _measures(error, fused, by_hand, what):
+def _measures(error, fused, by_hand, what, tol=2e-5):
     """The error is the largest difference between what fused_attention gives and what is right."""
     holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
     shape(fused, by_hand.shape, what="fused_attention(...)")
     finite(fused, what="fused_attention(...)")
-    equal(error, (fused.double() - by_hand).abs().max(), tol=2e-5, zero=True, what=what)
+    equal(error, (fused.double() - by_hand).abs().max(), tol=tol, zero=True, what=what)
 
 
 @prop(points=4, cases=1, device="cuda", sizes={"B": (2, 2), "H": (8, 8), "T": (128, 128), "D": (64, 64)})

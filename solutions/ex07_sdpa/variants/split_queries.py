@@ -22,7 +22,8 @@ def fused_attention(q, k, v, *, causal=False, padding=None):
 
 def attention_error(q, k, v, *, causal=False):
     T, S = q.shape[-2], k.shape[-2]
-    e = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1).div(q.shape[-1] ** 0.5).exp()
-    e = e.tril(S - T) if causal else e
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1).div(q.shape[-1] ** 0.5)
+    scores = torch.where(torch.ones_like(scores).tril(S - T) == 1, scores, -1e4) if causal else scores
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
     by_hand = (e.unsqueeze(-1) * v.unsqueeze(-3)).sum(-2) / e.sum(-1, keepdim=True)
     return abs(fused_attention(q, k, v, causal=causal) - by_hand).amax().item()
