@@ -440,7 +440,7 @@ def share_no_memory(stack, weights):
 @prop(points=7)
 def parameters_add_up(subject, reference, CausalSelfAttention, DecoderBlock):
     """CausalSelfAttention has 4C*C + 4C parameters, DecoderBlock has 12C*C + 13C, each counted once and trainable."""
-    for width, heads in ((12, 3), (10, 2)):
+    for width, heads in ((12, 3), (15, 5)):
         modules = zip(both(subject, width, heads), both(reference, width, heads), strict=True)
         for kind, (module, right) in zip(("CausalSelfAttention", "DecoderBlock"), modules, strict=True):
             theirs, ours = layouts.shapes(module, tuple(right.parameters())), layouts.shapes(right)
@@ -591,5 +591,5 @@ def the_formula_counts_a_block(decoder_block_parameters):
 def an_indivisible_width_raises(CausalSelfAttention, DecoderBlock):
     """Both constructors raise ValueError when H does not divide C, and the message contains one of the two numbers."""
     for make in (CausalSelfAttention, DecoderBlock):
-        for dim, heads in ((58, 17), (66, 44), (68, 51), (29, 83)):
+        for dim, heads in ((58, 17), (66, 44), (68, 51), (29, 83), (43, 21)):
             raises(make, dim, heads, error=ValueError, mentions=[dim, heads])

@@ -678,6 +678,18 @@ MISTAKES = [
         en=("answers [T, B, C]", "The result has the axes of the input, in the same order."),
         zh=("返回了 [T, B, C]", "结果的轴和输入相同，顺序也相同。"),
     ),
+    Mistake(
+        "rounds_the_hidden_width_up",
+        old=MLP,
+        new="        hidden = -(-4 * dim // 8) * 8\n"
+        "        self.mlp = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim))\n",
+        caught_by="parameters_add_up",
+        en=(
+            "rounds the hidden width of the MLP up to a multiple of 8",
+            "Some large models do so for speed. Here it is 4C, also for an odd C.",
+        ),
+        zh=("把 MLP 的隐藏宽度向上取成了 8 的倍数", "有的大模型为了速度会这样做。这里就是 4C，C 为奇数时也一样。"),
+    ),
     # ---- counting
     Mistake(
         "counts_tensors_instead_of_numbers",
