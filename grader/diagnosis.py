@@ -7,7 +7,7 @@ mistake does. No name is better than a wrong name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -64,18 +64,18 @@ class Witness:
         """Whether the property does not hold in some case."""
         return not all(self.testimony(property, index).holds for index in range(len(property.cases())))
 
-    def answers_like(self, other: Witness, properties: Iterable[Property]) -> bool:
-        """Whether both answer alike in the telling cases of these properties, which are those that tell of `other`."""
+    def answers_like(self, other: Witness, properties: Iterable[Property], every: bool = False) -> bool:
+        """Whether both answer alike in the cases that tell of `other`, or in every case of these properties."""
         return all(
             _alike(self.testimony(property, index), other.testimony(property, index))
             for property in properties
-            for index in other._telling(property)
+            for index in (range(len(property.cases())) if every else other._telling(property))
         )
 
-    def _telling(self, property: Property) -> Iterator[int]:
+    def _telling(self, property: Property) -> Iterable[int]:
         """The first case, and those up to the first that is known to fail: hundreds of answers in an exercise."""
         failed = [index for name, index in self._known if name == property.name and not self._known[name, index].holds]
-        yield from range(1 + min(failed, default=0))
+        return range(1 + min(failed, default=0))
 
 
 def names_of(
@@ -98,7 +98,7 @@ def names_of(
         candidates = [
             name
             for name, mistake in mistakes.items()
-            if mistake.answers_like(submission, together) and not any(mistake.fails(p) for p in rest)
+            if mistake.answers_like(submission, together, every=True) and not any(mistake.fails(p) for p in rest)
         ]
         if len(candidates) == 1 and candidates[0] not in found:
             found.append(candidates[0])

@@ -121,7 +121,8 @@ class Script:
         output = kept or next(self._outputs)
         if request.cotangent is not None:
             tensors = [value for value in (*request.args, *request.kwargs.values()) if isinstance(value, torch.Tensor)]
-            leaves = [self._argument(value) for value in tensors if value.is_floating_point()]
+            wanting = [value for value in tensors if value.requires_grad] or tensors
+            leaves = [self._argument(value) for value in wanting if value.is_floating_point()]
             self._lines += [f"{leaf}.requires_grad_()" for leaf in leaves]
             self._lines.append(f"{output} = {call}")
             cotangent = self._argument(request.cotangent)

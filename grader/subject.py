@@ -256,7 +256,10 @@ class Function:
         return self._subject.received(self._subject.call(self._target, args, {}, earlier=list(earlier)).value)
 
     def gradients(self, *args: Any, cotangent: Any, **kwargs: Any) -> Gradients:
-        """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs."""
+        """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs.
+
+        All floating tensors get one, or those alone that require it where some do.
+        """
         answer = self._subject.call(self._target, args, kwargs, cotangent=cotangent)
         if answer.gradients is None:
             return Gradients(answer.value, [], {})

@@ -84,8 +84,10 @@ class Interpreter:
         self._device = request.device
         leaves: list[torch.Tensor] = []
         wants_gradients = request.cotangent is not None
-        args = [self._given(item, leaves, wants_gradients) for item in request.args]
-        kwargs = {name: self._given(item, leaves, wants_gradients) for name, item in request.kwargs.items()}
+        given = (*request.args, *request.kwargs.values())
+        all_want = wants_gradients and not any(isinstance(v, torch.Tensor) and v.requires_grad for v in given)
+        args = [self._given(item, leaves, all_want) for item in request.args]
+        kwargs = {name: self._given(item, leaves, all_want) for name, item in request.kwargs.items()}
         module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
         named: list[tuple[str, nn.Parameter]] = []  # as an optimizer holds them, whatever the call puts in their place
         if wants_gradients and isinstance(module, nn.Module):
@@ -188,12 +190,12 @@ class Interpreter:
         kept = self._kept[request.handle]
         return kept if request.method is None else getattr(kept, request.method)
 
-    def _given(self, value: Any, leaves: list[torch.Tensor], wants_gradients: bool) -> Any:
+    def _given(self, value: Any, leaves: list[torch.Tensor], all_want: bool) -> Any:
         """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
         if isinstance(value, torch.Tensor):
             leaf = _fresh(value, self.dtype)
             leaf = leaf if self._device == "cpu" else leaf.to(self._device)
-            if (wants_gradients or value.requires_grad) and leaf.is_floating_point():
+            if (all_want or value.requires_grad) and leaf.is_floating_point():
                 leaf.requires_grad_()
             leaves.append(leaf)
             return leaf
@@ -202,9 +204,9 @@ class Interpreter:
         if isinstance(value, wire.Stream):
             return torch.Generator().manual_seed(value.seed)
         if isinstance(value, CONTAINERS):
-            return [self._given(item, leaves, wants_gradients) for item in value]
+            return [self._given(item, leaves, all_want) for item in value]
         if isinstance(value, dict):
-            return {key: self._given(item, leaves, wants_gradients) for key, item in value.items()}
+            return {key: self._given(item, leaves, all_want) for key, item in value.items()}
         return value
 
     def _gradients(
