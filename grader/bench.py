@@ -18,12 +18,11 @@ from grader.properties import Property
 from grader.replay import Transcripts
 from grader.results import Diagnosis, PropertyResult, Verdict
 from grader.runner import run, run_without_pytest
-from grader.subject import Subject, SubmissionRaised
+from grader.subject import Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
 from grader.turns import Turns
 
 POINTS = 100
-
 
 Testimonies = Mapping[tuple[str, int], Testimony]
 
@@ -102,7 +101,7 @@ class Bench:
         session = Session(start, submission)
         try:
             names = self.names_of(session, judged.failed, judged.testimonies)
-        except (WorkerEnded, SubmissionRaised):
+        except (WorkerEnded, SubmissionRaised, WrongAnswer):
             return []
         finally:
             session.close()
@@ -113,7 +112,7 @@ class Bench:
         witness = self._witness(session.subject, known)
         held = {p.name for p in self._asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
         possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
-        return names_of(witness, possible, self._asked, failed)
+        return names_of(witness, possible, self._asked, failed, held)
 
     @functools.cached_property
     def _mistakes(self) -> Mapping[str, Witness]:
@@ -154,9 +153,12 @@ def properties_of(exercise: Exercise) -> list[Property]:
     """
     module = exercise.properties()
     found = [value for value in vars(module).values() if isinstance(value, Property)]
-    record = exercise.cases()
-    for p in found:
-        p.deal(record.get(p.name, {}))
+    try:
+        record = exercise.cases()
+        for p in found:
+            p.deal(record.get(p.name, {}))
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise CourseError("course.does_not_load", file=exercise.record, error=repr(error)) from error
     path = exercise.folder / "properties.py"
     if sum(p.points for p in found) != POINTS:
         raise CourseError("course.points", file=path, points=sum(p.points for p in found))

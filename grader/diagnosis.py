@@ -1,13 +1,13 @@
 """Diagnosis: which named mistake answers exactly like this submission.
 
 The submission and each mistake are asked the same questions, those that the properties ask. A mistake is named when
-it answers alike wherever the submission fails, in everything the properties ask of the same names, and no other
-mistake does. No name is better than a wrong name.
+it answers alike in every case up to the first that the submission fails, and in the first case of what holds, fails
+nothing that holds, and no other mistake does so. No name is better than a wrong name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -65,23 +65,30 @@ class Witness:
         return not all(self.testimony(property, index).holds for index in range(len(property.cases())))
 
     def answers_like(self, other: Witness, properties: Iterable[Property], every: bool = False) -> bool:
-        """Whether both answer alike in the cases that tell of `other`, or in every case of these properties."""
+        """Whether both answer alike in the first cases of these properties, up to one that `other` fails, or in every
+        case."""
         return all(
             _alike(self.testimony(property, index), other.testimony(property, index))
             for property in properties
-            for index in (range(len(property.cases())) if every else other._telling(property))
+            for index in (range(len(property.cases())) if every else other._first(property))
         )
 
-    def _telling(self, property: Property) -> Iterable[int]:
-        """The first case, and those up to the first that is known to fail: hundreds of answers in an exercise."""
+    def _first(self, property: Property) -> Iterable[int]:
+        """The first case, and those up to the first that is known to fail."""
         failed = [index for name, index in self._known if name == property.name and not self._known[name, index].holds]
         return range(1 + min(failed, default=0))
 
 
 def names_of(
-    submission: Witness, mistakes: Mapping[str, Witness], properties: Sequence[Property], failed: Sequence[str]
+    submission: Witness,
+    mistakes: Mapping[str, Witness],
+    properties: Sequence[Property],
+    failed: Collection[str],
+    held: Collection[str],
 ) -> list[str]:
-    """The mistakes that a submission makes, as far as that is certain; `failed` names the properties it failed.
+    """The mistakes that a submission makes, as far as that is certain.
+
+    `failed` names the properties it failed, `held` those that hold for it in every case.
 
     Properties that ask the same names of the submission are looked at together, so that two mistakes in two functions
     do not hide each other. A mistake that agrees there must not be known to fail where the submission does not.
@@ -89,7 +96,9 @@ def names_of(
     telling = [p for p in properties if p.name in failed]
     telling.sort(key=lambda p: len(submission.testimony(p, 0).exchanges))  # most mistakes are ruled out by the cheapest
     rest = [p for p in properties if p.name not in failed]
+    good = [p for p in properties if p.name in held]
     exact = [name for name, mistake in mistakes.items() if mistake.answers_like(submission, [*telling, *rest])]
+    exact = [name for name in exact if not any(mistakes[name].fails(p) for p in good)]
     if exact:
         return exact if len(exact) == 1 else []
     found: list[str] = []

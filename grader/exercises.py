@@ -250,14 +250,12 @@ class Exercise:
         return self.folder / "cases.json"
 
     def cases(self) -> dict[str, Any]:
-        """cases.json: property -> its recorded cases; nothing where there is no record yet."""
-        try:
-            found = json.loads(self.record.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise CourseError("course.does_not_load", file=self.record, error=error) from error
-        return dict(found)
+        """cases.json: property -> its recorded cases; nothing where there is no record yet.
+
+        Raises:
+            ValueError, TypeError: that is not what stands in it.
+        """
+        return dict(json.loads(self.record.read_bytes())) if self.record.is_file() else {}
 
     def mistakes(self) -> list[Mistake]:
         """The named mistakes; none in a student edition."""

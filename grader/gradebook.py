@@ -198,14 +198,6 @@ class Gradebook:
         """Every row, those of missing submissions too, by student and exercise, one at a time."""
         return (_entry(row) for row in self._db.execute(f"{SELECT} ORDER BY student, exercise"))
 
-    def entries(self) -> list[Entry]:
-        """Every row of a submission, by student and exercise."""
-        return [entry for entry in self.all_rows() if not entry.absent]
-
-    def absences(self) -> list[tuple[str, str]]:
-        """Student and exercise of everything that was not handed in."""
-        return [(entry.student, entry.exercise) for entry in self.all_rows() if entry.absent]
-
     def outcomes(self) -> Iterator[tuple[str, str, Outcome, bytes]]:
         """Student, exercise, what is told of it, and its sketch for `similarity`, of every submission."""
         select = "SELECT student, exercise, outcome, sketch FROM results WHERE NOT absent ORDER BY student, exercise"

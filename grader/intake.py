@@ -484,7 +484,7 @@ def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course)
     taken = {each.path.as_posix() for each in submissions}
     taken |= {(each.path.parent / name).as_posix() for each in submissions for name in _used(each)}
     problems = [each for each in read if isinstance(each, Problem) and not each.absent]
-    said = " ".join(str(value) for each in problems for value in each.params.values())
+    said = {name for each in problems for value in each.params.values() for name in re.split(r"[/\\,\s]+", str(value))}
     for path in _paths(opened):
         name = readable(path.rpartition("/")[2])
         code = name.endswith(GRADED) and not NOBODYS.fullmatch(name)
@@ -498,8 +498,9 @@ def _used(submission: Submission) -> Iterator[str]:
     """The helper modules that another file of the submission speaks of."""
     words = {name: set(re.findall(r"\w+", source)) for name, source in submission.files.items()}
     for name in submission.files:
-        parts = name.removesuffix(".py").split("/")
-        if any(part in said for part in parts for other, said in words.items() if other != name):
+        *folders, module = name.removesuffix(".py").split("/")
+        imported = folders[-1] if module == "__init__" and folders else module
+        if any(imported in said for other, said in words.items() if other != name):
             yield name
 
 

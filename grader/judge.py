@@ -25,8 +25,9 @@ from grader.submissions import Submission
 from grader.turns import Turns, Unshared
 from grader.worker.serve import Interpreter
 
-PATIENCE = 16  # how much a submission's workers may cost: a crash costs 1, a time limit that was reached costs 4
-COST_OF_TIMEOUT = 4
+PATIENCE = 16  # how much a submission's workers may cost: 1 for a crash
+COST_OF_TIMEOUT = 2  # for a time limit that was reached
+COST_OF_VERDICT = 4  # for one that was reached alone as well, besides
 LONGEST_SEARCH = 24  # cases tried for the smallest counterexample of one property
 LEAST_SEARCH = 2  # the same, once those before it have used up what a submission may cost
 SEARCHES = 36  # cases tried for all the properties of a submission
@@ -149,17 +150,17 @@ class Session:
         if self.load_error is not None:
             raise self.load_error
         if self._subject is None:
-            if self._patience <= 0 and self._last is not None:
-                raise self._last
+            if self.spent is not None:
+                raise self.spent
             self._worker = self._start()
             try:
                 self._subject = loaded(self._worker, self._source)
-            except SubmissionRaised as raised:
-                self.load_error = raised
+            except (SubmissionRaised, WrongAnswer) as error:
+                self.load_error = error
                 raise
             except WorkerEnded as ended:
                 self.ended(ended)
-                if ended.verdict is not Verdict.TIMEOUT or self._patience <= PATIENCE - 2 * COST_OF_TIMEOUT:
+                if ended.verdict is not Verdict.TIMEOUT:
                     self.load_error = ended
                 raise
         return self._subject
@@ -177,14 +178,21 @@ class Session:
     def ended(self, ended: WorkerEnded) -> None:
         """The worker has ended: the next use starts a fresh one."""
         self._last = ended
-        self._patience -= _cost(ended)
+        self._patience -= COST_OF_TIMEOUT if ended.verdict is Verdict.TIMEOUT else 1
         self.close()
 
-    def forgive(self) -> None:
-        """The last ending was the machine's doing: it costs 1, since a submission that is slow every other time must
-        come to an end as well."""
-        if self._last is not None:
-            self._patience += _cost(self._last) - 1
+    @property
+    def spent(self) -> WorkerEnded | None:
+        """The last ending, once its workers have cost too much for another try."""
+        return self._last if self._patience <= 0 else None
+
+    def once_more(self) -> None:
+        """Let a time limit be tried again, whatever it has cost."""
+        self._patience = max(self._patience, 1)
+
+    def confirmed(self) -> None:
+        """A time limit is the submission's own: such a one is not waited for many times."""
+        self._patience -= COST_OF_VERDICT
 
     def take_output(self) -> tuple[str, bool]:
         """What was printed since the last call of this, by a worker that has ended too, and whether it was cut."""
@@ -244,7 +252,7 @@ class Judge:
             subject = self._subject()
         except Unavailable:
             raise
-        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
+        except (SubmissionRaised, WorkerEnded, WrongAnswer, IsolationError) as error:
             return self._outcome(property, Failure(error))
         unmet = next((name for name in property.needs if self._passed.get(name) is False), None)
         if unmet is not None:
@@ -265,22 +273,28 @@ class Judge:
             with self._turns.together():
                 return self._session.subject()
         except WorkerEnded as ended:
-            if ended.verdict is not Verdict.TIMEOUT or self._session.load_error is not None:
+            if ended.verdict is not Verdict.TIMEOUT or ended in (self._session.spent, self._session.load_error):
                 raise
         with self._turns.alone():
-            subject = self._session.subject()
-        self._session.forgive()
-        return subject
+            self._session.once_more()
+            try:
+                return self._session.subject()
+            except WorkerEnded as ended:
+                self._session.load_error = ended
+                raise
 
     def _first_failure(self, property: Property) -> Failure | None:
         for index, case in enumerate(property.cases()):
+            if self._session.spent is not None:
+                return Failure(self._session.spent, case)
             with self._turns.together():
                 failure = self._failure_in_replay(property, case)
             if failure is not None and failure.may_pass:
                 with self._turns.alone():
+                    self._session.once_more()
                     failure = self._failure_in(property, case)
-                if failure is None:
-                    self._session.forgive()
+                if failure is not None and failure.may_pass:
+                    self._session.confirmed()
             if failure is None:
                 self.testimonies[property.name, index] = Testimony(tuple(self._session.subject().exchanges), True)
             elif failure.shrinks:
@@ -296,7 +310,7 @@ class Judge:
             return self._first_time(property, case)
         try:
             subject = self._session.subject()
-        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
+        except (SubmissionRaised, WorkerEnded, WrongAnswer, IsolationError) as error:
             return Failure(error, case)
         try:
             replies = self._session.replies([FORGET, *transcript.frames])
@@ -337,7 +351,7 @@ class Judge:
         """What keeps the property from holding in this case, None when it holds."""
         try:
             subject = self._session.subject()
-        except (SubmissionRaised, WorkerEnded, IsolationError) as error:
+        except (SubmissionRaised, WorkerEnded, WrongAnswer, IsolationError) as error:
             return Failure(error, case)
         try:
             property.check(subject, self._exact, case, self._forbidden)
@@ -365,7 +379,8 @@ class Judge:
         if failure.case is None or self._plain is None:
             return failure
         try:
-            with self._plain.asked_at_most(len(failure.exchanges)):
+            fatal = isinstance(failure.error, WorkerEnded)  # its question is not among the exchanges
+            with self._plain.asked_at_most(len(failure.exchanges) + fatal):
                 property.check(self._plain, self._exact, failure.case, self._forbidden)
         except Exception:
             return dataclasses.replace(failure, settled=False, expected=())
@@ -382,6 +397,8 @@ class Judge:
             self._budget -= 1
             with self._turns.together():
                 smaller = self._failure_in(property, case)
+            if smaller is not None and smaller.may_pass:
+                self._session.confirmed()
             if smaller is None or smaller.kind != failure.kind:
                 return False
             found[case] = self._settled(property, smaller)
@@ -398,10 +415,6 @@ class Judge:
         if self._transcripts is not None:
             self._transcripts.shrank(way, smallest)
         return found[smallest]
-
-
-def _cost(ended: WorkerEnded) -> int:
-    return COST_OF_TIMEOUT if ended.verdict is Verdict.TIMEOUT else 1
 
 
 def loaded(worker: Worker, source: Source | Submission, remember: bool = False) -> Subject:

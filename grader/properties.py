@@ -97,6 +97,8 @@ class Property:
         """Take the cases from what `record` made of them, unless the signature has changed since."""
         if record.get("of") == self.quantifier.mark(self.case_count):
             self._cases[:] = map(self.quantifier.read, record["cases"])
+            if len(self._cases) < self.case_count:
+                raise ValueError(f"{len(self._cases)} cases of {self.name}, not {self.case_count}")
 
     def record(self) -> dict[str, Any]:
         """The cases as plain data, for cases.json."""
@@ -135,7 +137,8 @@ def prop(
 ) -> Callable[[Callable[..., None]], Property]:
     """Make a property of a function; its docstring is what learners read.
 
-    `cases` is how many cases everyone is judged on; `sizes` overrides the range (inclusive) of a letter.
+    `cases` is how many cases everyone is judged on, more where a choice has more options; `sizes` overrides the range
+    (inclusive) of a letter.
     """
 
     def mark(body: Callable[..., None]) -> Property:

@@ -130,9 +130,13 @@ class Subject:
 
         Raises:
             SubmissionRaised: its import raised.
+            WrongAnswer: this is no answer to a request to load something.
         """
         self.exchanges = []
-        self._names = self._send(wire.Load(files=dict(files), main=main)).names
+        reply = self._send(wire.Load(files=dict(files), main=main))
+        if not isinstance(reply, wire.Loaded):
+            raise WrongAnswer(type(reply).__name__)
+        self._names = reply.names
 
     def names(self) -> list[str]:
         """The public names that the submission defines."""

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from grader.exercises import Course, Exercise
-from grader.gradebook import Gradebook
+from grader.gradebook import Entry, Gradebook
 from grader.grading import outline, overall
 from grader.mistakes import Mistake
 from grader.results import Diagnosis, PropertyResult, Report, Verdict
@@ -143,3 +143,13 @@ def made(folder: Path, course: Course, students: int, lang: str = "en", copies: 
     book = Gradebook(folder / "results.sqlite")
     fill(book, course, students, lang, copies=copies)
     return book
+
+
+def entries_of(book: Gradebook) -> list[Entry]:
+    """Every row of a submission, by student and exercise."""
+    return [entry for entry in book.all_rows() if not entry.absent]
+
+
+def absences_of(book: Gradebook) -> list[tuple[str, str]]:
+    """Student and exercise of everything that was not handed in."""
+    return [(entry.student, entry.exercise) for entry in book.all_rows() if entry.absent]

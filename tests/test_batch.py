@@ -31,6 +31,7 @@ from grader.exercises import Course
 from grader.intake import hand_ins
 from grader.results import Report, Verdict
 from grader.turns import Shared
+from tests.classes import entries_of
 
 HERE = Path(__file__).parent
 TINY = fakes.TINY
@@ -138,7 +139,7 @@ def test_one_that_kills_its_judge_is_given_up_after_three_times(tmp_path, fake_l
         crew = Crew(2)
         list(batch.run(tasks, crew))
         crew.shutdown()
-        entries = {entry.student: entry for entry in batch.book.entries()}
+        entries = {entry.student: entry for entry in entries_of(batch.book)}
     assert {name for name, entry in entries.items() if entry.verdict is Verdict.PASSED} == {"a", "c", "d", "e"}
     assert entries["b"].verdict is Verdict.GRADER_ERROR
     assert log_of(tmp_path).count("b") == batches.TRIES
@@ -153,7 +154,7 @@ def test_a_killed_process_is_replaced(tmp_path, fake_log):
             if progress.done in (5, 20):
                 os.kill(crew.pids()[0], signal.SIGKILL)
         crew.shutdown()
-        assert len(batch.book.entries()) == 60
+        assert len(entries_of(batch.book)) == 60
     counts = [log_of(tmp_path).count(f"s{number}") for number in range(60)]
     assert set(counts) <= {1, 2}
     assert counts.count(2) <= 2
@@ -176,7 +177,7 @@ def test_real_judges_and_zygotes_may_be_killed(tmp_path):
                 (zygote,) = (pid for pid in children_of(judge) if "zygote" in command_of(pid))
                 os.kill(zygote, signal.SIGKILL)
         crew.shutdown()
-        entries = batch.book.entries()
+        entries = entries_of(batch.book)
     assert [entry.verdict for entry in entries] == [Verdict.PASSED] * 8
 
 
@@ -396,7 +397,7 @@ def test_a_layer_that_is_missing_ends_the_batch_unless_the_best_will_do(
     words = ("batch", folder, "--out", out, "--course", TINY, "--jobs", 1, "--lang", "en")
     assert grade(*words, "--isolation", mode) == code
     if mode == "require":
-        assert re.search("missing are filesystem: .*left out", capfd.readouterr().err)
+        assert re.search(r"Files \(.*left out\)", capfd.readouterr().err)
         assert not list(out.glob("reports/*"))
         assert grade(*words) == code  # it is what a batch does unless told otherwise
     else:
@@ -421,7 +422,7 @@ def test_in_a_batch_a_time_limit_counts_if_it_is_reached_alone_too(tmp_path, fak
         crew = Crew(2)
         list(batch.run(plan(found, course.exercises, course, "en"), crew))
         crew.shutdown()
-        entries = {entry.student: entry for entry in batch.book.entries()}
+        entries = {entry.student: entry for entry in entries_of(batch.book)}
         hung = batch.book.report("hangs", "ex01_scores")
     assert (entries["slow"].verdict, entries["slow"].score) == (Verdict.PASSED, 100)
     assert {entry.verdict for name, entry in entries.items() if name != "hangs"} == {Verdict.PASSED}
@@ -565,7 +566,7 @@ def test_a_pool_that_breaks_leaves_what_is_kept_and_the_next_goes_on(tmp_path, f
         assert tasks[-1] in left
         with futures.ThreadPoolExecutor(1) as pool:
             list(batch.run(left, pool))
-        assert len(batch.book.entries()) == 10
+        assert len(entries_of(batch.book)) == 10
     assert {name: log_of(tmp_path).count(name) for name in ("s0", "z")} == {"s0": 1, "z": 2}
 
 
@@ -607,7 +608,7 @@ def test_a_dask_cluster_grades_although_a_worker_is_killed(tmp_path):
         for progress in batch.run(tasks, cluster):
             if progress.done == 20:
                 workers[0].kill()
-        assert len(batch.book.entries()) == 80
+        assert len(entries_of(batch.book)) == 80
 
 
 def test_real_judges_on_a_dask_cluster_give_the_same_gradebook(tmp_path, locally):

@@ -473,6 +473,20 @@ def test_cases_are_drawn_for_what_has_changed_alone(grade, tmp_path, monkeypatch
     assert grade("author", "cases", "--check")[0] == 0
 
 
+@pytest.mark.parametrize("record", ["[1]", "{", '{"scores_have_the_shape": 3}', "cut"])
+def test_a_record_that_cannot_be_true_is_a_defect_of_the_course(grade, tmp_path, monkeypatch, record):
+    shutil.copytree(TINY, tmp_path / "copy")
+    monkeypatch.setenv("GRADE_COURSE", str(tmp_path / "copy"))
+    assert grade("author", "cases")[0] == 0
+    path = tmp_path / "copy/exercises/ex01_scores/cases.json"
+    drawn = json.loads(path.read_bytes())
+    drawn["scores_have_the_shape"]["cases"] = drawn["scores_have_the_shape"]["cases"][:1]
+    path.write_text(json.dumps(drawn) if record == "cut" else record, encoding="utf-8")
+    code, _, err = grade("author", "cases", "--check")
+    assert code == 3
+    assert "cases.json" in err
+
+
 # ---- help and usage
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from grader.gradebook import COLUMNS, Gradebook, UnknownBook, gradebook_csv
 from grader.results import Verdict
+from tests.classes import absences_of, entries_of
 
 EXERCISE = "ex01_scores"
 NAMES = ["anna", 'o"hara, jr', "007", "李雷", "🙂 x", "=cmd|' /C calc'!A0", "a\nb", "-1", "  spaced ", "ünï"]
@@ -59,10 +60,10 @@ def test_a_submission_that_is_missing_never_replaces_a_grade(book):
     put(book, score=0, verdict=Verdict.MISSING, absent=True)
     book.miss("anna", EXERCISE)
     book.miss("bo", EXERCISE)
-    assert [entry.student for entry in book.entries()] == ["anna"]
-    assert book.absences() == [("bo", EXERCISE)]
+    assert [entry.student for entry in entries_of(book)] == ["anna"]
+    assert absences_of(book) == [("bo", EXERCISE)]
     put(book, "bo")
-    assert book.absences() == []
+    assert absences_of(book) == []
 
 
 def test_reports_come_back_as_they_were(book):
@@ -98,8 +99,8 @@ def test_merging_keeps_what_says_more_and_of_two_grades_the_later(tmp_path):
         with Gradebook(tmp_path / f"into {order}") as into:
             for name in order:
                 into.merge(tmp_path / name)
-            books.append({entry.student: entry.score for entry in into.entries()})
-            assert into.absences() == []
+            books.append({entry.student: entry.score for entry in entries_of(into)})
+            assert absences_of(into) == []
     assert books[0] == books[1] == {"both": 90, "sure": 50, "late": 70, "here": 40}
 
 
@@ -122,7 +123,7 @@ def test_a_reader_sees_whole_results_while_they_are_written(tmp_path, book):
     def read():
         with Gradebook(tmp_path / "results.sqlite") as reader:
             for _ in range(30):
-                seen.append([entry.student for entry in reader.entries()])
+                seen.append([entry.student for entry in entries_of(reader)])
                 list(reader.outcomes())
 
     reader = threading.Thread(target=read)
@@ -138,6 +139,6 @@ def test_a_transaction_that_fails_leaves_nothing(book, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         put(book)
     monkeypatch.undo()
-    assert book.entries() == []
+    assert entries_of(book) == []
     put(book)
-    assert len(book.entries()) == 1
+    assert len(entries_of(book)) == 1

@@ -165,8 +165,8 @@ class Hampered(LocalWorker):
         return super().ask(request)
 
 
-@pytest.mark.parametrize(("kind", "times"), [(wire.Load, 1), (wire.Call, 12)])
-def test_a_time_limit_that_is_reached_in_company_alone_costs_nothing(bench, kind, times):
+@pytest.mark.parametrize(("kind", "times"), [(wire.Load, 1), (wire.Call, 7)])
+def test_a_time_limit_that_is_reached_in_company_alone_is_not_charged(bench, kind, times):
     crowd, left = Crowd(), iter(range(times))
     session = Session(lambda: Hampered(crowd, kind, left), bench.reference)
     judge = Judge(session, bench.exact, bench.plain, turns=crowd)
@@ -184,3 +184,64 @@ def test_an_import_that_never_ends_is_tried_twice(bench):
     judge = Judge(Session(start, bench.reference), bench.exact, bench.plain, turns=crowd)
     assert {judge.judge(p).verdict for p in bench.properties} == {Verdict.TIMEOUT}
     assert len(started) == 2
+
+
+def test_a_true_time_limit_does_not_make_one_in_company_count(bench):
+    """One property hangs, and then an import is slow once, since others are at work."""
+    crowd, hung = Crowd(), iter(range(2))
+
+    class Hanging(LocalWorker):
+        def ask(self, request):
+            if isinstance(request, wire.Call) and request.name == "scores" and next(hung, None) is not None:
+                raise WorkerEnded(Verdict.TIMEOUT, {"limit": 1, "clock": "wall"})
+            if isinstance(request, wire.Load) and not crowd.is_alone and next(slow, None) is not None:
+                raise WorkerEnded(Verdict.TIMEOUT, {"limit": 1, "clock": "wall"})
+            return super().ask(request)
+
+    slow = iter(())
+    judge = Judge(Session(Hanging, bench.reference), bench.exact, bench.plain, turns=crowd)
+    verdicts = []
+    for p in bench.properties:
+        verdicts.append(judge.judge(p).verdict)
+        slow = iter(range(1))
+    assert verdicts[0] is Verdict.TIMEOUT
+    assert set(verdicts[2:]) == {Verdict.PASSED}
+
+
+def test_a_submission_that_always_hangs_is_given_up(bench):
+    asked = []
+
+    class Hanging(LocalWorker):
+        def ask(self, request):
+            if isinstance(request, wire.Call):
+                asked.append(request)
+                raise WorkerEnded(Verdict.TIMEOUT, {"limit": 1, "clock": "wall"})
+            return super().ask(request)
+
+    judge = Judge(Session(Hanging, bench.reference), bench.exact, bench.plain, turns=Crowd())
+    verdicts = [judge.judge(p).verdict for p in bench.properties]
+    assert set(verdicts) == {Verdict.TIMEOUT, Verdict.SKIPPED}
+    assert len(asked) <= 4
+
+
+def test_an_answer_to_another_question_than_to_load_is_tampering(bench):
+    class Forging(LocalWorker):
+        def ask(self, request):
+            return wire.Answer(value=1) if isinstance(request, wire.Load) else super().ask(request)
+
+    judge = Judge(Session(Forging, bench.reference), bench.exact, bench.plain)
+    assert {judge.judge(p).verdict for p in bench.properties} == {Verdict.TAMPERED}
+
+
+@prop(points=50)
+def first_claim_and_a_broken_one(scores, q: Float["B T D"], k: Float["B S D"]):
+    """The first claim is right; the second holds for nobody."""
+    equal(scores(q, k), (q @ k.mT) / q.shape[-1] ** 0.5)
+    equal(scores(q, k), q @ k.mT + 1)
+
+
+def test_what_the_course_breaks_after_the_claim_that_failed_is_not_looked_at(bench):
+    wrong = changed(bench, (" / q.shape[-1] ** 0.5", ""))
+    for source, verdict in ((wrong, Verdict.FAILED), (bench.reference, Verdict.GRADER_ERROR)):
+        judge = Judge(Session(LocalWorker, source), bench.exact, bench.plain)
+        assert judge.judge(first_claim_and_a_broken_one).verdict is verdict

@@ -50,9 +50,10 @@ class Unavailable(IsolationError):
 
     def sentence(self, lang: str) -> str:
         """What is missing, and the two ways on."""
-        keys = [f"report.layer_name.{layer.name}" for layer in self.isolation.layers if not layer.enforced]
-        missing = " · ".join(text(key, lang) for key in keys if has(key))
-        return text("isolation.unavailable", lang, missing=missing)
+        missing = [layer for layer in self.isolation.layers if not layer.enforced]
+        named = [(f"report.layer_name.{layer.name}", layer) for layer in missing]
+        told = [f"{text(key, lang) if has(key) else layer.name} ({layer.detail})" for key, layer in named]
+        return text("isolation.unavailable", lang, missing=" · ".join(told))
 
     def __str__(self) -> str:
         return self.sentence("en")

@@ -33,7 +33,7 @@ dynamo.defer()
 CONTAINERS = (list, tuple)
 TEXT_MAX = 1 << 20  # characters of a string in an answer
 ITEMS_MAX = 100_000  # items of all lists and dicts of an answer
-PATIENCE = 0.02  # seconds
+TOGETHER = 0.02  # seconds in which replies are collected
 
 
 class Interpreter:
@@ -502,13 +502,13 @@ def _modules(files: Mapping[str, str], base: str) -> Iterator[tuple[str, str]]:
 def serve(line: socket.socket) -> None:
     """Answers requests on the line until the judge hangs up.
 
-    Replies to requests that came together go out together, but none of them waits for longer than `PATIENCE`: the
-    judge has a clock on every call.
+    Replies to requests that came together are collected for up to `TOGETHER`, and go out before the next call. A call
+    that ends the worker takes those before it along; the judge asks again, one by one.
     """
     interpreter = Interpreter()
     replies, began = bytearray(), 0.0
     while True:
-        if replies and (time.monotonic() - began > PATIENCE or len(replies) > wire.PAYLOAD_MAX or not _waiting(line)):
+        if replies and (time.monotonic() - began > TOGETHER or len(replies) > wire.PAYLOAD_MAX or not _waiting(line)):
             line.sendall(replies)
             replies.clear()
         frame = read_frame(line)
