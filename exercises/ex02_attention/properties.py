@@ -163,7 +163,7 @@ def gradients_are_right(
     to_weights: Float["B H T S"],
     axes: Choice[2, 3, 4],
 ):
-    """The gradients that reach q, k and v, through the output and through the weights, are right."""
+    """The gradients that reach q, k and v, through the output and through the weights, are right, also of one of them alone."""
     q, k, v, to_scores, to_out, to_weights = (last(x, axes) for x in (q, k, v, to_scores, to_out, to_weights))
     same_gradients(attention_scores, reference.attention_scores, q, k, cotangent=to_scores)
     same_gradients(attention, reference.attention, q, k, v, cotangent=[to_out, 0 * to_weights])

@@ -14,6 +14,7 @@ from grader.properties import (
     equal,
     exactly,
     finite,
+    gradients,
     holds,
     inputs_unchanged,
     prop,
@@ -414,13 +415,18 @@ def attention_gradient_has_the_right_value(
     v: Float["B H T E"],
     padding: Bool["B 1 1 T"],
     back: Float["B H T E"],
+    alone: Choice["q", "k", "v"],
 ):
-    """The gradients of queries, keys and values are right, with padding and without."""
+    """The gradients of queries, keys and values are right, with padding and without, also of one of them alone."""
     for mask in ((), (ragged(padding),)):
         got = causal_attention.gradients(q, k, v, *mask, cotangent=back).inputs
         want = reference.causal_attention.gradients(q, k, v, *mask, cotangent=back).inputs
         for name, mine, expected in zip("qkv", got or [None] * 3, want, strict=True):
             equal(mine, expected, what=f"{name}.grad")
+    one = [x.clone().requires_grad_(name == alone) for name, x in zip("qkv", (q, k, v), strict=True)]
+    gradients(
+        causal_attention.gradients(*one, cotangent=back), reference.causal_attention.gradients(*one, cotangent=back)
+    )
 
 
 @prop(points=4, cases=3, sizes={"H": (5, 6), "T": (7, 9), "S": (7, 11), "D": (3, 6), "E": (3, 6)})

@@ -274,12 +274,17 @@ def scores_pass_gradients(
     at: Ids["T", "50"],
     keys: Ids["S", "50"],
     back: Float["B H T S"],
+    alone: Choice["q", "k"],
 ):
-    """The gradients of q and k are right."""
+    """The gradients of q and k are right, also where one of them alone wants one."""
     got = rope_attention_scores.gradients(q, k, at, keys, cotangent=back).inputs
     want = reference.rope_attention_scores.gradients(q, k, at, keys, cotangent=back).inputs
     for name, mine, expected in zip("qk", got or [None] * 2, want, strict=True):
         equal(mine, expected, what=f"{name}.grad")
+    one = q.clone().requires_grad_(alone == "q"), k.clone().requires_grad_(alone == "k")
+    got = rope_attention_scores.gradients(*one, at, keys, cotangent=back).inputs
+    want = reference.rope_attention_scores.gradients(*one, at, keys, cotangent=back).inputs
+    equal(got["qk".index(alone)] if got else None, want["qk".index(alone)], what=f"{alone}.grad")
 
 
 @prop(points=5, cases=4, sizes=EVEN)

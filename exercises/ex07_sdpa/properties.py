@@ -224,7 +224,7 @@ def gradients_are_right(
     seed: Seed,
     kind: Choice["contiguous", "transposed", "expanded", "float64"],
 ):
-    """The gradients at q, k and v are right for every combination of causal and padding, in float64 too."""
+    """The gradients at q, k and v are right for every combination of causal and padding, in float64, and at one alone."""
     if kind == "float64":
         q, k, v = q.double(), k.double(), v.double()
     if kind == "transposed":
@@ -239,6 +239,10 @@ def gradients_are_right(
             got = fused_attention.gradients(q, keys, values, cotangent=cotangent, **options)
             dtype(got.value, q.dtype)
             gradients(got, want)
+    for alone in "qkv" if kind == "contiguous" else "":
+        one = [x.clone().requires_grad_(name == alone) for name, x in zip("qkv", (q, k, v), strict=True)]
+        want = reference.fused_attention.gradients(*one, cotangent=cotangent, causal=True)
+        gradients(fused_attention.gradients(*one, cotangent=cotangent, causal=True), want)
 
 
 @prop(points=5, cases=7)
