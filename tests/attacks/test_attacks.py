@@ -14,6 +14,7 @@ import torch
 
 from grader import isolation, wire
 from grader.isolation import Limits, Unavailable, WorkerEnded
+from grader.messages import text
 from grader.results import Verdict
 from grader.worker import lockdown
 
@@ -327,7 +328,7 @@ def test_a_missing_layer_is_refused_where_all_are_required(zygote, layer, monkey
     monkeypatch.setattr(zygote, "mode", "require")
     zygote.worker().close()
     monkeypatch.setattr(zygote, "without", [layer])
-    with pytest.raises(Unavailable, match=layer) as caught:
+    with pytest.raises(Unavailable, match=text(f"report.layer_name.{layer}", "en")) as caught:
         zygote.worker()
     assert caught.value.isolation.level == isolation.LIMITS_ONLY
     assert len(caught.value.isolation.not_prevented) == 4
