@@ -114,6 +114,10 @@ class Bench:
         possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
         return names_of(witness, possible, self._asked, failed, held)
 
+    def learn(self, name: str, known: Testimonies) -> None:
+        """A named mistake has been judged itself."""
+        self._mistakes[name].learn(known)
+
     @functools.cached_property
     def _mistakes(self) -> Mapping[str, Witness]:
         def load(name: str) -> Subject:

@@ -60,6 +60,10 @@ class Witness:
             holds = False
         return Testimony(tuple(self._subject.exchanges), holds)
 
+    def learn(self, testimonies: Mapping[tuple[str, int], Testimony]) -> None:
+        """What the program answered elsewhere in cases that hold for it, so that it is not asked that again."""
+        self._known.update((key, testimony) for key, testimony in testimonies.items() if testimony.holds)
+
     def fails(self, property: Property) -> bool:
         """Whether the property does not hold in some case."""
         return not all(self.testimony(property, index).holds for index in range(len(property.cases())))

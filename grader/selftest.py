@@ -191,6 +191,8 @@ def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ..
         if outcome.failure is not None and outcome.failure.case is not None:
             failed_at[p.name] = p.cases().index(outcome.failure.case) + 1
     failed = [name for name, verdict in verdicts.items() if verdict in (Verdict.FAILED, Verdict.RAISED)]
+    if kind == "mistake":
+        bench.learn(name, judge.testimonies)  # where it fails it is asked once more, as a submission and as the mistake
     named = bench.names_of(again, failed, judge.testimonies) if made else []
     session.close()
     again.close()
