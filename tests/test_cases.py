@@ -114,12 +114,20 @@ def property_of(scale, count):
 @pytest.mark.parametrize(("scale", "count"), [(2.0, 3), (1.0, 4)])
 def test_a_record_of_another_signature_is_not_used(scale, count):
     record = property_of(1.0, 3).record()
-    record["cases"] = record["cases"][:1]
+    record["cases"][0][1] = 12345
     same, other = property_of(1.0, 3), property_of(scale, count)
     same.deal(record)
     other.deal(record)
-    assert len(same.cases()) == 1
+    assert same.cases()[0].seed == 12345
+    assert other.cases()[0].seed != 12345
     assert len(other.cases()) == count
+
+
+def test_a_record_with_fewer_cases_than_the_property_has_is_refused():
+    record = property_of(1.0, 3).record()
+    record["cases"].pop()
+    with pytest.raises(ValueError, match="2 cases of some, not 3"):
+        property_of(1.0, 3).deal(record)
 
 
 def test_a_property_may_choose_its_sizes():
