@@ -476,6 +476,7 @@ def leaves_its_inputs_alone(
     inputs_unchanged(padding_mask, ids, 2)
     inputs_unchanged(combine_masks, mask, wide)
     inputs_unchanged(combine_masks, wide, mask)
+    inputs_unchanged(combine_masks, wide, ~wide | wide.flip(0))
     inputs_unchanged(masked_softmax, scores, mask)
     inputs_unchanged(masked_softmax, scores, wide)
     inputs_unchanged(causal_attention, q, k, v)
