@@ -244,7 +244,8 @@ def raises(
 
 
 def inputs_unchanged(function: Any, *args: Any, **kwargs: Any) -> Effects:
-    """The call leaves the tensors it was given as they were; its effects are handed back."""
+    """The call (with `grad=False` one that records no gradient) leaves the tensors it was given as they were; its
+    effects are handed back."""
     effects: Effects = function.effects(*args, **kwargs)
     given = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
     for before, after, wants in zip(given, effects.inputs, effects.requires_grad, strict=True):

@@ -63,9 +63,9 @@ class Gradients:
 class Effects:
     """What a call does. Each kind of watching has its cost, so each is a call of its own, made when it is asked for."""
 
-    def __init__(self, watch: Callable[..., wire.Answer], received: Callable[[Any], Any]) -> None:
+    def __init__(self, watch: Callable[..., wire.Answer], received: Callable[[Any], Any], grad: bool) -> None:
         self._watch = watch
-        answer = watch(observe=["inputs"])
+        answer = watch(observe=["inputs"], grad=grad)
         self.value = received(answer.value)
         self.inputs: list[Any] = answer.inputs or []  # the tensor arguments as they are after the call
         self.requires_grad: list[bool] = answer.requires_grad or []  # and whether each of them wants a gradient
@@ -269,10 +269,10 @@ class Function:
             return Gradients(answer.value, [], {})
         return Gradients(self._subject.received(answer.value), answer.gradients.inputs, answer.gradients.parameters)
 
-    def effects(self, *args: Any, **kwargs: Any) -> Effects:
-        """Call it, and watch what it does."""
+    def effects(self, *args: Any, grad: bool = True, **kwargs: Any) -> Effects:
+        """Call it, and watch what it does; without `grad` under `torch.no_grad()`."""
         watch = functools.partial(self._subject.call, self._target, args, kwargs)
-        return Effects(watch, self._subject.received)
+        return Effects(watch, self._subject.received, grad)
 
     def with_kernel(
         self, *args: Any, scale: float = 1.0, add: float = 0.0, at: float = 0.0, grad: bool = True, **kwargs: Any

@@ -1,7 +1,5 @@
 """ex06: what must be true of rotary positions."""
 
-from types import SimpleNamespace
-
 import torch
 
 from grader.properties import (
@@ -33,12 +31,6 @@ def tables(reference, positions, width, base=10000.0):
 def between_the_ends(positions):
     """The same positions in another order: the first and the last stay where they are."""
     return torch.cat((positions[:1], positions[1:-1].flip(0), positions[-1:]))
-
-
-def unrecorded(subject, name):
-    """A function of the submission that is watched where no gradient is recorded."""
-    target = {"name": name, "handle": None, "method": None}
-    return SimpleNamespace(effects=lambda *args: subject.call(target, args, {}, observe=["inputs"], grad=False))
 
 
 @prop(points=3, cases=3, sizes=EVEN)
@@ -347,7 +339,6 @@ def leaves_its_inputs_alone(
     apply_rope,
     rope_attention_scores,
     reference,
-    subject,
     q: Float["B H T 2*P"],
     k: Float["B H S 2*P"],
     at: Ids["T", "50"],
@@ -355,18 +346,13 @@ def leaves_its_inputs_alone(
     recorded: Choice[True, False],
 ):
     """No function changes the vectors, tables or positions it is given, whether gradients are recorded or not."""
-    functions = rotate_half, rope_angles, apply_rope, rope_attention_scores
-    if not recorded:
-        names = "rotate_half", "rope_angles", "apply_rope", "rope_attention_scores"
-        functions = [unrecorded(subject, name) for name in names]
-    rotate, angles, turn, scores = functions
-    inputs_unchanged(rotate, q)
-    inputs_unchanged(angles, at, q.shape[-1])
-    inputs_unchanged(angles, at / 2, q.shape[-1])
-    inputs_unchanged(angles, at.double() / 2, q.shape[-1])
-    inputs_unchanged(turn, q, *tables(reference, at, q.shape[-1]))
-    inputs_unchanged(scores, q, k, at, keys)
-    inputs_unchanged(scores, q, k, at / 2, keys / 2)
+    inputs_unchanged(rotate_half, q, grad=recorded)
+    inputs_unchanged(rope_angles, at, q.shape[-1], grad=recorded)
+    inputs_unchanged(rope_angles, at / 2, q.shape[-1], grad=recorded)
+    inputs_unchanged(rope_angles, at.double() / 2, q.shape[-1], grad=recorded)
+    inputs_unchanged(apply_rope, q, *tables(reference, at, q.shape[-1]), grad=recorded)
+    inputs_unchanged(rope_attention_scores, q, k, at, keys, grad=recorded)
+    inputs_unchanged(rope_attention_scores, q, k, at / 2, keys / 2, grad=recorded)
 
 
 @prop(points=3, cases=3, sizes=EVEN)

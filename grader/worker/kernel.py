@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import library as operators
 from torch.overrides import TorchFunctionMode
 
 from grader.wire import KernelCall, Spoil
@@ -25,7 +26,7 @@ CALLS_MAX = 10_000
 def watching_kernel(calls: list[KernelCall], spoil: Spoil | None) -> Iterator[None]:
     """Append each call of the kernel to `calls`, and give the caller its result spoiled."""
     watch = _Watch(calls, spoil or Spoil())
-    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    library: Any = operators.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a kernel is overridden is the point
