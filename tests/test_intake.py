@@ -136,12 +136,12 @@ def test_an_archive_a_student(found, read, here, prefix, pack, suffix):
 
 
 def test_archives_in_archives(found, read, here):
-    inner = zipped({f"work/{MODULE}": CODE})
+    inner = zipped({f"answers/{MODULE}": CODE})
     put(here, "anna.zip", zipped({"hw/inner.zip": inner, "hw/readme.txt": "hello"}))
     put(here, "ben/ex02.zip", inner)
     put(here, "ben/ex10.tar.gz", tarred({OTHER: OTHER_CODE}))
     hand_ins = found()
-    assert submitted(read(hand_ins["anna"])).path.as_posix() == f"class/anna.zip/hw/inner.zip/work/{MODULE}"
+    assert submitted(read(hand_ins["anna"])).path.as_posix() == f"class/anna.zip/hw/inner.zip/answers/{MODULE}"
     assert submitted(read(hand_ins["ben"])).files == {MODULE: CODE}
 
 
