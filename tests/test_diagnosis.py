@@ -3,7 +3,7 @@
 import pytest
 
 from grader import judge, wire
-from grader.diagnosis import Witness
+from grader.diagnosis import Witness, names_of
 from grader.judge import LocalWorker
 from grader.subject import Exchange
 from tests.engine import changed, tiny_bench
@@ -69,3 +69,21 @@ def test_an_unknown_mistake_has_no_name(bench):
 
 def test_what_is_right_has_no_mistake(bench):
     assert names(bench, bench.reference) == []
+
+
+def test_a_mistake_that_fails_what_holds_for_the_submission_is_not_its_name(bench):
+    failed, held = bench.properties[0], bench.properties[2]
+    wrong = judge.Testimony((Exchange(wire.Forget(), wire.Answer(value=1)),), False)
+    right = judge.Testimony((Exchange(wire.Forget(), wire.Answer(value=2)),), True)
+
+    def witness(last):
+        answers = {(failed.name, n): wrong for n in range(len(failed.cases()))} | {
+            (held.name, n): right for n in range(len(held.cases()))
+        }
+        return Witness(lambda: None, None, [], answers | {(held.name, len(held.cases()) - 1): last})
+
+    def named(mistake):
+        return names_of(witness(right), {"it": mistake}, [failed, held], [failed.name], [held.name])
+
+    assert named(witness(right)) == ["it"]
+    assert named(witness(wrong)) == []

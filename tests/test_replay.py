@@ -3,11 +3,12 @@
 import engine
 import pytest
 
-from grader import wire
+from grader import isolation, wire
 from grader.bench import Bench
 from grader.exercises import Course
 from grader.judge import LocalWorker, Source
 from grader.replay import Diverged, Fetched
+from grader.results import Verdict
 
 
 class Framed(LocalWorker):
@@ -42,3 +43,18 @@ def test_a_question_that_was_not_foreseen_is_not_answered():
     for frames, replies in (([other], [reply]), ([], []), ([asked], [b"junk"])):
         with pytest.raises(Diverged):
             Fetched(frames, replies).ask(wire.Attribute(handle=1, name="x"))
+
+
+def test_an_end_in_the_midst_of_many_questions_gets_the_verdict_it_gets_one_by_one():
+    """With real workers: the end takes along the replies that had not gone out."""
+    exercise = Course.open(engine.TINY).exercises[0]
+    warm = Bench(exercise)
+    ending = "import os\n" + warm.reference.files[engine.MAIN].replace(
+        "    if x.shape[-1] % 2:", "    if x.shape[-1] > 2:\n        os._exit(3)\n    if x.shape[-1] % 2:"
+    )
+    source = Source({engine.MAIN: ending}, engine.MAIN)
+    told(warm, LocalWorker, warm.reference)  # now its questions are known
+    with isolation.start() as zygote:
+        together = told(warm, zygote.worker, source)
+        assert together == told(Bench(exercise), zygote.worker, source)
+    assert Verdict.EXITED in {verdict for verdict, _ in together.values()}
