@@ -189,9 +189,9 @@ class Quantifier:
             for name, variable in self.variables.items()
         }
 
-    def is_a(self, name: str, kind: type[Variable]) -> bool:
-        """Whether an argument is of this kind."""
-        return isinstance(self.variables.get(name), kind)
+    def names(self, kind: type[Variable]) -> list[str]:
+        """The arguments of one kind."""
+        return [name for name, variable in self.variables.items() if isinstance(variable, kind)]
 
     def axes_of(self, name: str) -> list[str] | None:
         """The letters of an argument's axes, None for what is no tensor."""

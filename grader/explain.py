@@ -159,40 +159,18 @@ class Explainer:
         if failure.case is None or not failure.exchanges:
             return None
         quantifier, script = outcome.property.quantifier, self._script(outcome, failure)
-        inputs = self._inputs(outcome, failure)
+        values = quantifier.values(failure.case)
+        own = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+        inputs = _inputs(script, failure, own)
         tensors = [view(name, "input", value, axes=quantifier.axes_of(name)) for name, value in inputs.items()]
-        error = failure.error
-        if isinstance(error, Violation) and error.got is not None:
-            what = _described(error.what, self._last_call(outcome, failure))
-            worst = list(error.worst) if error.worst else None
-            tensors.append(view(what, "got", error.got, worst=worst))
-            if error.want is not None:
-                tensors.append(view(what, "want", error.want, worst=worst))
+        tensors += _answers(failure.error, self._last_call(outcome, failure))
         comment = " ".join(self._of_failure(outcome, failure).split())
         code = f"{script.code}\n# {comment}" if script.code else ""
-        plain = failure.case.plain.items()
-        choices = {name: _chosen(value) for name, value in plain if quantifier.is_a(name, ChoiceVariable)}
-        indices = {name: value for name, value in plain if quantifier.is_a(name, IndexVariable)}
-        sizes = failure.case.sizes if self._has_its_sizes(outcome, failure, inputs) else {}
-        return Counterexample(indices | sizes, tensors, code, choices)
-
-    def _has_its_sizes(self, outcome: Outcome, failure: Failure, inputs: Mapping[str, torch.Tensor]) -> bool:
-        """Whether what is shown has the sizes of the case, and not those of something longer made from it."""
-        assert failure.case is not None
-        values = outcome.property.quantifier.values(failure.case).values()
-        shapes = {tuple(value.shape) for value in values if isinstance(value, torch.Tensor)}
-        return all(tuple(value.shape) in shapes for value in inputs.values())
-
-    def _inputs(self, outcome: Outcome, failure: Failure) -> dict[str, torch.Tensor]:
-        """What the last call was given, and of the case's own tensors those that were handed over as they are."""
-        assert failure.case is not None
-        script = self._script(outcome, failure)
-        calls = [exchange for exchange in failure.exchanges if isinstance(exchange.request, wire.Call)]
-        values = outcome.property.quantifier.values(failure.case)
-        tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-        if not calls:
-            return tensors
-        return {name: tensors[name] for name in tensors if name in script.used()} | dict(script.inputs(calls[-1]))
+        choices = {name: _chosen(values[name]) for name in quantifier.names(ChoiceVariable)}
+        indices = {name: values[name] for name in quantifier.names(IndexVariable)}
+        shapes = [value.shape for value in own.values()]
+        longer = any(value.shape not in shapes for value in inputs.values())  # the case's sizes would mislead
+        return Counterexample(indices | ({} if longer else failure.case.sizes), tensors, code, choices)
 
     def _location(self, error: Exception) -> Location | None:
         raised = error.raised if isinstance(error, Violation) else error
@@ -211,6 +189,23 @@ def view(
     values = _strings(tensor.tolist()) if tensor.numel() <= SHOWN_MAX else None
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorView(name, role, dtype, list(tensor.shape), values, worst, axes)
+
+
+def _inputs(script: Script, failure: Failure, own: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What the last call was given, and of the case's own tensors those that were handed over as they are."""
+    calls = [exchange for exchange in failure.exchanges if isinstance(exchange.request, wire.Call)]
+    if not calls:
+        return dict(own)
+    return {name: own[name] for name in own if name in script.used()} | dict(script.inputs(calls[-1]))
+
+
+def _answers(error: Exception, call: str) -> list[TensorView]:
+    """What came and what was wanted, where a claim compared them."""
+    if not isinstance(error, Violation) or error.got is None:
+        return []
+    what, worst = _described(error.what, call), list(error.worst) if error.worst else None
+    compared = {"got": error.got, "want": error.want}
+    return [view(what, role, tensor, worst=worst) for role, tensor in compared.items() if tensor is not None]
 
 
 def _strings(value: Any) -> Any:
