@@ -265,6 +265,15 @@ def exactly_as_given(after: torch.Tensor, before: torch.Tensor) -> None:
         raise Violation("inputs.changed", params, got=after, want=before, worst=worst)
 
 
+def refilled(function: Any, *args: Any, earlier: Sequence[torch.Tensor]) -> Any:
+    """A call leaves the answer of the call before alone, in which the same tensors held the numbers of `earlier`; its
+    value is handed back."""
+    second = function.refilled(*args, earlier=earlier)
+    if not second.kept:
+        raise Violation("earlier_answer")
+    return second.value
+
+
 def avoids(effects: Effects, forbidden: Sequence[str]) -> None:
     """None of the operations that ran is forbidden; a name ending in * stands for all that begin so."""
     for op in effects.ops:

@@ -7,7 +7,7 @@ nothing that holds, and no other mistake does so. No name is better than a wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -121,18 +121,23 @@ def names_of(
 def _alike(mine: Testimony, theirs: Testimony) -> bool:
     if mine.holds != theirs.holds or len(mine.exchanges) != len(theirs.exchanges):
         return False
-    pairs = [(_told(one), _told(other)) for one, other in zip(mine.exchanges, theirs.exchanges, strict=True)]
+    pairs = list(zip(_told(mine.exchanges), _told(theirs.exchanges), strict=True))
     right, last = (pairs, []) if mine.holds else (pairs[:-1], pairs[-1:])  # a case ends where it fails
     return all(_same_but_for_words(*pair) for pair in right) and all(same(*pair) for pair in last)
 
 
-def _told(exchange: Exchange) -> Any:
-    """The reply, without what is left to everyone's taste: the values that a new module starts with."""
-    if isinstance(exchange.request, wire.Parameters) and isinstance(exchange.reply, wire.Answer):
-        rows = exchange.reply.value if isinstance(exchange.reply.value, list) else []
-        named = [row for row in rows if isinstance(row, dict)]
-        return [{**row, "value": list(getattr(row.get("value"), "shape", ()))} for row in named]
-    return exchange.reply
+def _told(exchanges: Sequence[Exchange]) -> Iterator[Any]:
+    """The replies, without what is left to everyone's taste: the values that a new module starts with."""
+    trained: set[int] = set()  # the modules that calls were given, and may have changed
+    for exchange in exchanges:
+        request, reply = exchange.request, exchange.reply
+        if isinstance(request, wire.Call):
+            trained.update(value.id for value in request.args if isinstance(value, wire.Handle))
+        if isinstance(request, wire.Parameters) and isinstance(reply, wire.Answer) and request.handle not in trained:
+            rows = reply.value if isinstance(reply.value, list) else []
+            named = [row for row in rows if isinstance(row, dict)]
+            reply = [{**row, "value": list(getattr(row.get("value"), "shape", ()))} for row in named]
+        yield reply
 
 
 def _same_but_for_words(mine: Any, theirs: Any) -> bool:

@@ -29,6 +29,7 @@ from grader.claims import (
     holds,
     inputs_unchanged,
     raises,
+    refilled,
     shape,
     sums_to_one,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "inputs_unchanged",
     "prop",
     "raises",
+    "refilled",
     "shape",
     "sums_to_one",
 ]

@@ -65,10 +65,27 @@ class Effects:
 
     def __init__(self, watch: Callable[..., wire.Answer], received: Callable[[Any], Any], grad: bool) -> None:
         self._watch = watch
-        answer = watch(observe=["inputs"], grad=grad)
-        self.value = received(answer.value)
-        self.inputs: list[Any] = answer.inputs or []  # the tensor arguments as they are after the call
-        self.requires_grad: list[bool] = answer.requires_grad or []  # and whether each of them wants a gradient
+        self._received = received
+        self._grad = grad
+
+    @functools.cached_property
+    def value(self) -> Any:
+        """What it answers."""
+        return self._received(self._plainly.value)
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The tensor arguments as they are after the call."""
+        return self._plainly.inputs or []
+
+    @property
+    def requires_grad(self) -> list[bool]:
+        """Whether each of `inputs` wants a gradient."""
+        return self._plainly.requires_grad or []
+
+    @functools.cached_property
+    def _plainly(self) -> wire.Answer:
+        return self._watch(observe=["inputs"], grad=self._grad)
 
     @functools.cached_property
     def ops(self) -> list[str]:
@@ -92,6 +109,14 @@ class Effects:
     def keeps_grad_mode(self) -> bool:
         """Whether gradients are on, or off, for the caller as they were before."""
         return all(self._watch(grad=on).grad_mode is on for on in (True, False))
+
+
+@dataclasses.dataclass(frozen=True)
+class Refilled:
+    """The `value` of a second call, and whether it `kept` the answer of the first as it was."""
+
+    value: Any
+    kept: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,9 +280,10 @@ class Function:
         """The value, computed under `torch.no_grad()`."""
         return self._subject.received(self._subject.call(self._target, args, kwargs, grad=False).value)
 
-    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor]) -> Any:
-        """The value, after a call in which the very same tensors held the numbers of `earlier`."""
-        return self._subject.received(self._subject.call(self._target, args, {}, earlier=list(earlier)).value)
+    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor]) -> Refilled:
+        """Call it twice: before, the very same tensors held the numbers of `earlier`."""
+        answer = self._subject.call(self._target, args, {}, earlier=list(earlier))
+        return Refilled(self._subject.received(answer.value), answer.earlier_kept)
 
     def gradients(self, *args: Any, cotangent: Any, **kwargs: Any) -> Gradients:
         """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs.

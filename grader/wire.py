@@ -138,6 +138,7 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     """Call a top-level name, a kept object, or a method of a kept object.
 
     With `earlier`, the tensors among its arguments hold those numbers first, in a call that is made before this one.
+    Without `grad` it is made under `torch.no_grad()`; else gradients are on, unless a call before switched them off.
     """
 
     name: str | None = None
@@ -207,6 +208,7 @@ class Answer(msgspec.Struct, tag_field="tag", tag="answer", forbid_unknown_field
     kernel: list[KernelCall] | None = None
     grad_mode: bool = True  # whether gradients were on when the call had returned
     requires_grad: list[bool] | None = None  # of each of `inputs`
+    earlier_kept: bool = True  # whether the answer of the call with `earlier` was left alone by this one
 
 
 class Raised(msgspec.Struct, tag_field="tag", tag="raised", forbid_unknown_fields=True):
@@ -276,7 +278,9 @@ def _packed(value: Any, chunks: list[bytes], depth: int) -> Any:
 
 
 def _tensor_head(tensor: torch.Tensor, chunks: list[bytes]) -> bytes:
-    stored = tensor.detach().resolve_conj().resolve_neg()
+    stored = tensor.detach()
+    if stored.is_conj() or stored.is_neg():
+        stored = stored.resolve_conj().resolve_neg()
     stride = None if stored.is_contiguous() else list(stored.stride())
     if stride is not None:
         stored = stored.as_strided((_extent(stored.shape, stride),), (1,))

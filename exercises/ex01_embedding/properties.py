@@ -20,6 +20,7 @@ from grader.properties import (
     inputs_unchanged,
     prop,
     raises,
+    refilled,
     shape,
 )
 
@@ -312,7 +313,7 @@ def answers_each_call_afresh(
     equal(embed.without_grad(ids), (other + weight)[ids])
     embed.train()
     equal(embed(more), (other + weight)[more])
-    equal(embed.refilled(more, earlier=[ids]), (other + weight)[more], what="ids.copy_(...); forward(ids)")
+    equal(refilled(embed, more, earlier=[ids]), (other + weight)[more], what="ids.copy_(...); forward(ids)")
 
 
 @prop(points=5)

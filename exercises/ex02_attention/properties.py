@@ -17,6 +17,7 @@ from grader.properties import (
     holds,
     inputs_unchanged,
     prop,
+    refilled,
     shape,
     sums_to_one,
 )
@@ -339,9 +340,9 @@ def each_call_stands_alone(
     for turn in (0, 1, 0):
         equal(attention_scores(q[turn], k[turn]), reference.attention_scores(q[turn], k[turn]))
         same_as_reference(attention, reference, q[turn], k[turn], v[turn])
-    scores = attention_scores.refilled(q[1], k[1], earlier=[q[0], k[0]])
+    scores = refilled(attention_scores, q[1], k[1], earlier=[q[0], k[0]])
     equal(scores, reference.attention_scores(q[1], k[1]), what="q.copy_(...); attention_scores(q, k)")
-    out, weights = attention.refilled(q[1], k[1], v[1], earlier=[q[0], k[0], v[0]])
+    out, weights = refilled(attention, q[1], k[1], v[1], earlier=[q[0], k[0], v[0]])
     expected, expected_weights = reference.attention(q[1], k[1], v[1])
     equal(weights, expected_weights, what="q.copy_(...); weights")
     equal(out, expected, what="q.copy_(...); out")

@@ -20,6 +20,7 @@ from grader.properties import (
     inputs_unchanged,
     prop,
     raises,
+    refilled,
     shape,
 )
 
@@ -335,11 +336,11 @@ def each_call_stands_alone(
         equal(multi_head_attention(whole, number), reference.multi_head_attention(whole, number))
     xs = qkv[..., :width].contiguous()
     heads = reference.split_heads(xs.flatten(0, 1), number).float().unflatten(0, (2, batch))
-    split = split_heads.refilled(xs[1], number, earlier=[xs[0]])
+    split = refilled(split_heads, xs[1], number, earlier=[xs[0]])
     equal(split, heads[1], what="x.copy_(...); split_heads(x, H)")
-    merged = merge_heads.refilled(heads[1], earlier=[heads[0]])
+    merged = refilled(merge_heads, heads[1], earlier=[heads[0]])
     equal(merged, xs[1], what="x.copy_(...); merge_heads(x)")
-    out = multi_head_attention.refilled(qkv[1], number, earlier=[qkv[0]])
+    out = refilled(multi_head_attention, qkv[1], number, earlier=[qkv[0]])
     equal(out, reference.multi_head_attention(qkv[1], number), what="qkv.copy_(...); multi_head_attention(qkv, H)")
 
 

@@ -18,6 +18,7 @@ from grader.properties import (
     holds,
     inputs_unchanged,
     prop,
+    refilled,
     shape,
     sums_to_one,
 )
@@ -547,9 +548,9 @@ def answers_each_call_afresh(
     for mask in (one, other):
         equal(masked_softmax(scores, mask), reference.masked_softmax(scores, mask), zero=True)
     exactly(causal_mask(T), triangle)
-    exactly(padding_mask.refilled(ids, 2, earlier=[ids + 1]), (ids != 2)[:, None, None, :])
-    exactly(combine_masks.refilled(one, other, earlier=[~one, other]), one & other)
-    weights = masked_softmax.refilled(scores, one, earlier=[-scores, other])
+    exactly(refilled(padding_mask, ids, 2, earlier=[ids + 1]), (ids != 2)[:, None, None, :])
+    exactly(refilled(combine_masks, one, other, earlier=[~one, other]), one & other)
+    weights = refilled(masked_softmax, scores, one, earlier=[-scores, other])
     equal(weights, reference.masked_softmax(scores, one), zero=True, what="scores.copy_(...); masked_softmax(...)")
-    out = causal_attention.refilled(q, k, v, one, earlier=[k, q, -v, other])
+    out = refilled(causal_attention, q, k, v, one, earlier=[k, q, -v, other])
     equal(out, reference.causal_attention(q, k, v, one), zero=True, what="q.copy_(...); causal_attention(...)")

@@ -16,6 +16,7 @@ from grader.properties import (
     inputs_unchanged,
     prop,
     raises,
+    refilled,
     shape,
 )
 
@@ -131,7 +132,8 @@ def position_0_changes_nothing(rope_angles, apply_rope, x: Float["B H T 2*P"], T
 
 @prop(points=5, sizes=EVEN)
 def turning_keeps_lengths(rope_angles, apply_rope, reference, x: Float["B H T 2*P"], positions: Ids["T", "50"]):
-    """Every vector is as long after the turn as before (its L2 norm), and so is each pair of channels."""
+    """Every vector is as long after the turn as before (its L2 norm), one of zeros too, and so is each pair of channels."""
+    x[0, 1] = 0.0
     for cos, sin in (tables(reference, positions, x.shape[-1]), rope_angles(positions, x.shape[-1])):
         out = apply_rope(x, cos, sin)
         shape(out, *x.shape)
@@ -159,7 +161,7 @@ def scores_have_the_right_value(
         )
     earlier = [-q, k.flip(0), at + 3, keys.flip(0)]
     equal(
-        rope_attention_scores.refilled(q, k, at, keys, earlier=earlier),
+        refilled(rope_attention_scores, q, k, at, keys, earlier=earlier),
         reference.rope_attention_scores(q, k, at, keys),
         what="q.copy_(...); k.copy_(...); rope_attention_scores(q, k, ...)",
     )

@@ -1,5 +1,7 @@
 """ex07: the fused kernel does the work; masks, alignment and blind queries are up to you."""
 
+import math
+
 import torch
 
 from grader.properties import (
@@ -17,6 +19,7 @@ from grader.properties import (
     holds,
     inputs_unchanged,
     prop,
+    refilled,
     shape,
 )
 
@@ -110,7 +113,7 @@ def attention_has_the_right_values(
     equal(fused_attention(q * 3, k, w), reference.fused_attention(q * 3, k, w))
     equal(fused_attention(q, k, v, causal=False, padding=None), reference.fused_attention(q, k, v))
     equal(
-        fused_attention.refilled(q, k, v, earlier=[q.flip(0), k, w]),
+        refilled(fused_attention, q, k, v, earlier=[q.flip(0), k, w]),
         reference.fused_attention(q, k, v),
         what="v.copy_(...); fused_attention(q, k, v)",
     )
@@ -414,6 +417,8 @@ def inputs_are_any_tensors_and_stay(
     same(exact, fused_attention(q, k, v, causal=True, padding=padding))
     for causal, wanted in ((False, True), (True, True), (True, False)):
         effects = inputs_unchanged(attention_error, q.clone().requires_grad_(wanted), *one_head, causal=causal)
+    inputs_unchanged(attention_error, *plain)
+    inputs_unchanged(fused_attention, *plain, padding=padding.contiguous())
     holds(effects.keeps_grad_mode, "grad_mode_left")
 
 
@@ -432,7 +437,7 @@ def error_compares_with_attention_by_hand(
             fused = fused_attention(q, keys, values, **options)
             _measures(attention_error(q, keys, values, **options), fused, by_hand, "attention_error(...)")
     scores_are_large(fused_attention, attention_error, reference, q, short_v)
-    again = attention_error.refilled(q, k, v, earlier=[q, k, 1e6 * v])
+    again = refilled(attention_error, q, k, v, earlier=[q, k, 1e6 * v])
     equal(again, 0.0, tol=2e-5, zero=True, what="v.copy_(...); attention_error(q, k, v)")
 
 
@@ -460,9 +465,10 @@ def error_is_measured(
     for at, by in ((0.0, 0.25), (0.37, -0.25), (0.71, -0.0005), (1.0, 1000.0)):
         q.requires_grad_(at > 0.5)
         spoiled(fused_attention, attention_error, by_hand, q, k, v, causal, by, 1 - at if causal else at)
-    error = attention_error.with_kernel(q, k, v, causal=causal, scale=1e39).value  # more than float32 holds
-    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
-    holds(not error < 1e30, "error_leaves_infinity_out", error=f"{error:g}")
+    for spoil, key in (({"scale": 1e39}, "error_leaves_infinity_out"), ({"add": math.nan}, "error_leaves_nan_out")):
+        error = attention_error.with_kernel(q, k, v, causal=causal, **spoil).value
+        holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+        holds(not error < 1e30, key, error=f"{error:g}")
     q, k, v = (x.detach().to(torch.bfloat16 if causal else torch.float16) for x in (q, k, v))
     try:
         error = attention_error.with_kernel(q, k, v, causal=causal, add=4.0).value

@@ -24,6 +24,7 @@ from grader.properties import (
     inputs_unchanged,
     prop,
     raises,
+    refilled,
     shape,
 )
 from grader.subject import Gradients
@@ -158,7 +159,7 @@ def values_agree(module, right, x, y, seed, name):
         share_others(module, right, layout, loud(given_weights(right, seed)))
         equal(module.without_grad(x), right(x), what=f"{name}.{mode}()(x), other weights, no_grad")
         equal(module(x), right(x), what=f"{name}.{mode}()(x), other weights")
-    equal(module.refilled(x, earlier=[y]), right(x), what=f"{name}(x); x.copy_(...); {name}(x)")
+    equal(refilled(module, x, earlier=[y]), right(x), what=f"{name}(x); x.copy_(...); {name}(x)")
 
 
 @prop(points=4, cases=2)

@@ -23,6 +23,7 @@ from grader.properties import (
     inputs_unchanged,
     prop,
     raises,
+    refilled,
     shape,
 )
 from grader.subject import Gradients
@@ -344,7 +345,7 @@ def follow_weights_and_ids(model, layout, rights, ids, what="the logits"):
         agree(model, rights, [ids, back, ids[:1, :1], ids[:2, :2], ids[:, :5], back[:, :6], ids[:, :5]], [grad], what)
         give(model, layout, rights, given_weights(rights[0], 17))
         agree(model, rights, [ids, back], [grad], f"{what}, when the weights have changed since the last call,")
-    equal(model.refilled(back, earlier=[ids]), rights[0](back), what=f"{what}, when the same tensor holds other ids,")
+    equal(refilled(model, back, earlier=[ids]), rights[0](back), what=f"{what}, when the same tensor holds other ids,")
 
 
 def tell_how_far(model, models, ids):

@@ -24,6 +24,7 @@ from grader.properties import (
     holds,
     inputs_unchanged,
     prop,
+    refilled,
     shape,
 )
 
@@ -37,7 +38,7 @@ def shift_pairs_each_token_with_its_next(shift, ids: Ids["B T", "V"], others: Id
     pairs_up(shift(ids[:1]), ids[:1], " of one row")
     large = (5000 * ids).int().T.contiguous().T
     pairs_up(shift(large), large, " of int32 ids, not contiguous")
-    pairs_up(shift.refilled(ids, earlier=[others]), ids, " of a tensor that held other ids before")
+    pairs_up(refilled(shift, ids, earlier=[others]), ids, " of a tensor that held other ids before")
 
 
 # ----------------------------------------------------------------------------------------------- the loss
@@ -72,7 +73,7 @@ def loss_is_the_mean_cross_entropy(
     dtype(loss, torch.float32)
     equal(next_token_loss(logits.mT.contiguous().mT, ids.T.contiguous().T), want, what="not contiguous")
     equal(next_token_loss.without_grad(logits, ids), want, what="without gradients")
-    equal(next_token_loss.refilled(logits, ids, earlier=[earlier, others]), want, what="second call")
+    equal(refilled(next_token_loss, logits, ids, earlier=[earlier, others]), want, what="second call")
     for rows, tokens in (logits[:1], ids[:1]), (logits[:, :2], ids[:, :2]), prolonged(logits, ids):
         loss = next_token_loss(rows, tokens)
         equal(loss, reference.next_token_loss(rows, tokens), what=f"B = {rows.shape[0]}, T = {rows.shape[1]}")

@@ -66,6 +66,7 @@ def top_k_of_one_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed:
     logits = distinct(B, V, seed)
     exactly(next_token(logits.double(), top_k=1), logits.argmax(dim=1), what="temperature=1, float64")
     exactly(next_token(logits, 2.5, 1), logits.argmax(dim=1), what="temperature=2.5")
+    exactly(next_token(logits[:1], 1.5, 1), logits[:1].argmax(dim=1), what="one row")
     exactly(next_token(logits, temperature=1e-3), logits.argmax(dim=1), what="temperature=0.001")
 
 

@@ -123,6 +123,11 @@ class TinyCausal(Recorder):
         self.mix = weights(2 / width**0.5, width, 2 * width)
         self.head = weights(spread, vocab, width)
 
+    def reset_parameters(self) -> None:
+        """Starts over with other weights, as the layers of torch offer it."""
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=0.1)
+
     def hidden(self, ids: Tensor) -> Tensor:
         x = self.tokens[ids] + self.positions[: ids.shape[1]]  # [B, T, C]
         past = x.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None]  # [B, T, C]
@@ -134,12 +139,13 @@ class TinyCausal(Recorder):
 
 
 def causal_model(stale: int | None = None, **settings: Any) -> TinyCausal:
-    """A `TinyCausal`; with `stale`, its parameters hold gradients that somebody left there."""
+    """A `TinyCausal`; with `stale`, its parameters hold gradients that somebody left there, infinite ones too."""
     model = TinyCausal(**settings)
     if stale is not None:
         generator = torch.Generator().manual_seed(stale)
         for parameter in model.parameters():
             left = torch.randn(parameter.shape, generator=generator, dtype=torch.float32)
+            left.view(-1)[0] = torch.inf
             parameter.grad = left.to(parameter.dtype)
     return model
 

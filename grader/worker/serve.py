@@ -27,7 +27,7 @@ from torch import nn
 from grader import wire
 from grader.worker import dynamo, models
 from grader.worker.kernel import watching_kernel
-from grader.worker.observe import Observation
+from grader.worker.observe import Observation, tensors_in
 
 dynamo.defer()
 CONTAINERS = (list, tuple)
@@ -37,21 +37,27 @@ TOGETHER = 0.02  # seconds in which replies are collected
 
 
 class Interpreter:
-    """One submission and the objects it made. With `dtype`, everything floating is that dtype (the trusted run)."""
+    """One submission and the objects it made. With `dtype`, everything floating is that dtype (the trusted run).
 
-    def __init__(self, dtype: torch.dtype | None = None) -> None:
+    `copies` says that whoever asks keeps the tensors of requests and replies, so that none of them may be the
+    submission's own. Behind the wire they are copies already.
+    """
+
+    def __init__(self, dtype: torch.dtype | None = None, copies: bool = True) -> None:
         self.dtype = dtype
+        self.copies = copies
         self.files: frozenset[str] = frozenset()
         self.module: types.ModuleType | None = None
         self._kept: dict[int, Any] = {}
         self._next = 1
         self._finder: _Helpers | None = None
         self._device = "cpu"  # where the tensors of the present call go
+        self._grad_mode = True  # as the calls so far have left it
 
     def handle(self, request: wire.Request) -> wire.Reply:
         """The reply to a request. What the submission raises, SystemExit included, is a reply too."""
         try:
-            with _defaults(self.dtype or torch.float32, keeps_random=self.dtype is not None):
+            with _defaults(self.dtype or torch.float32, self._grad_mode, keeps_random=self.dtype is not None):
                 return self._STEPS[type(request)](self, request)
         except KeyboardInterrupt:
             if self.dtype is not None:
@@ -93,22 +99,23 @@ class Interpreter:
         if wants_gradients and isinstance(module, nn.Module):
             module.zero_grad(set_to_none=True)
             named = list(module.named_parameters(remove_duplicate=False))
+        earlier: list[torch.Tensor] = []
         if request.earlier is not None:
             numbers = [leaf.detach().clone() for leaf in leaves]
             _refill(leaves, request.earlier)
-            target(*args, **kwargs)
+            earlier = list(tensors_in(target(*args, **kwargs)))
             _refill(leaves, numbers)
+        kept = [tensor.detach().clone() for tensor in earlier]
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
         _seed(request.seed, request.device)
-        with torch.set_grad_enabled(request.grad), observation.recording(), _watching(kernel, request.spoil):
+        with self._grad_mode_of(request), observation.recording(), _watching(kernel, request.spoil):
             value = target(*args, **kwargs)
             grad_mode = torch.is_grad_enabled()
-        torch.set_grad_enabled(True)
         gradients = self._gradients(value, request.cotangent, leaves, named) if wants_gradients else None
         return wire.Answer(
             value=self._answer(value),
-            inputs=[_plain(leaf) for leaf in leaves] if "inputs" in request.observe else None,
+            inputs=[self._told(leaf) for leaf in leaves] if "inputs" in request.observe else None,
             requires_grad=[leaf.requires_grad for leaf in leaves] if "inputs" in request.observe else None,
             gradients=gradients,
             ops=observation.ops,
@@ -116,7 +123,19 @@ class Interpreter:
             flow=observation.flow,
             kernel=kernel,
             grad_mode=grad_mode,
+            earlier_kept=all(map(_same_numbers, earlier, kept)),
         )
+
+    @contextlib.contextmanager
+    def _grad_mode_of(self, request: wire.Call) -> Iterator[None]:
+        """A call without gradients is made under no_grad; of any other, what it leaves goes for the calls after it."""
+        if not request.grad:
+            torch.set_grad_enabled(False)
+        try:
+            yield
+        finally:
+            if request.grad:
+                self._grad_mode = torch.is_grad_enabled()
 
     def _parameters(self, request: wire.Parameters) -> wire.Reply:
         return self._listed(self._kept[request.handle].named_parameters(remove_duplicate=False))
@@ -132,7 +151,7 @@ class Interpreter:
             same_as = alias if alias != name else None
             row = {
                 "name": str(name),
-                "value": _plain(tensor),
+                "value": self._told(tensor),
                 "requires_grad": tensor.requires_grad,
                 "same_as": same_as,
             }
@@ -168,6 +187,7 @@ class Interpreter:
     def _forget(self, request: wire.Forget) -> wire.Reply:
         self._kept.clear()
         self._next = 1
+        self._grad_mode = True
         return wire.Answer()
 
     _STEPS: ClassVar[dict[type, Callable[[Any, Any], wire.Reply]]] = {
@@ -193,7 +213,7 @@ class Interpreter:
     def _given(self, value: Any, leaves: list[torch.Tensor], all_want: bool) -> Any:
         """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
         if isinstance(value, torch.Tensor):
-            leaf = _fresh(value, self.dtype)
+            leaf = _fresh(value, self.dtype) if self.copies else value.detach()
             leaf = leaf if self._device == "cpu" else leaf.to(self._device)
             if (all_want or value.requires_grad) and leaf.is_floating_point():
                 leaf.requires_grad_()
@@ -220,11 +240,13 @@ class Interpreter:
             return None
         pairs = [(out, cot.to(out.dtype)) for out, cot in pairs if out.requires_grad]
         if pairs:  # as a sum, since handing cotangents to `backward` imports sympy at its first use: half a second
+            torch.set_grad_enabled(True)
             torch.stack([(out * cot).sum().float() for out, cot in pairs]).sum().backward()  # type: ignore[no-untyped-call]
-        parameters = {name: _plain_or_none(parameter.grad) for name, parameter in named}
+        parameters = {name: self._told_or_none(parameter.grad) for name, parameter in named}
         for _, parameter in named:
             parameter.grad = None
-        return wire.Gradients([_plain_or_none(leaf.grad) for leaf in leaves if leaf.is_floating_point()], parameters)
+        inputs = [self._told_or_none(leaf.grad) for leaf in leaves if leaf.is_floating_point()]
+        return wire.Gradients(inputs, parameters)
 
     # -------------------------------------------------------------------------------- what comes out
 
@@ -245,7 +267,7 @@ class Interpreter:
             return value
         if isinstance(value, torch.Tensor):
             budget.spend(elements=value.numel())
-            return _plain(value)
+            return self._told(value)
         if kind is int:
             return value if -(1 << 63) <= value < 1 << 63 else wire.Opaque("int of more than 64 bits")
         if isinstance(value, str):
@@ -265,6 +287,13 @@ class Interpreter:
             _text(key, wire.MESSAGE_MAX) if isinstance(key, str) else key: self._carried(item, depth + 1, budget)
             for key, item in value.items()
         }
+
+    def _told_or_none(self, tensor: torch.Tensor | None) -> Any:
+        return None if tensor is None else self._told(tensor)
+
+    def _told(self, tensor: torch.Tensor) -> Any:
+        told = _plain(tensor)
+        return told.clone() if self.copies and isinstance(told, torch.Tensor) else told
 
     def _kept_as(self, value: Any) -> Any:
         name = _type_name(value)
@@ -316,13 +345,13 @@ class _Budget:
 
 
 @contextlib.contextmanager
-def _defaults(dtype: torch.dtype, keeps_random: bool) -> Iterator[None]:
+def _defaults(dtype: torch.dtype, grad_mode: bool, keeps_random: bool) -> Iterator[None]:
     """torch's global settings as a submission finds them, and afterwards as they were."""
     earlier = torch.get_default_dtype(), torch.is_grad_enabled()
     random_states = (torch.get_rng_state(), random.getstate()) if keeps_random else None
     if earlier[0] is not dtype:
         torch.set_default_dtype(dtype)
-    torch.set_grad_enabled(True)
+    torch.set_grad_enabled(grad_mode)
     if torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(False)
     try:
@@ -367,12 +396,13 @@ def _refill(tensors: Sequence[torch.Tensor], numbers: Sequence[torch.Tensor]) ->
             tensor.copy_(new)
 
 
+def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape hold the same, NaNs included."""
+    return bool(((one == other) | ((one != one) & (other != other))).all())
+
+
 def _same_shape(output: object, cotangent: torch.Tensor) -> bool:
     return isinstance(output, torch.Tensor) and output.shape == cotangent.shape
-
-
-def _plain_or_none(tensor: torch.Tensor | None) -> Any:
-    return None if tensor is None else _plain(tensor)
 
 
 def _plain(tensor: torch.Tensor) -> Any:
@@ -389,7 +419,7 @@ def _plain(tensor: torch.Tensor) -> Any:
         return wire.Opaque(f"tensor of dtype {str(tensor.dtype).removeprefix('torch.')}, rank {tensor.dim()}")
     if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
         return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
-    return tensor.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    return tensor.cpu().resolve_conj().resolve_neg().contiguous()
 
 
 def _type_name(value: object) -> str:
@@ -505,7 +535,7 @@ def serve(line: socket.socket) -> None:
     Replies to requests that came together are collected for up to `TOGETHER`, and go out before the next call. A call
     that ends the worker takes those before it along; the judge asks again, one by one.
     """
-    interpreter = Interpreter()
+    interpreter = Interpreter(copies=False)
     replies, began = bytearray(), 0.0
     while True:
         if replies and (time.monotonic() - began > TOGETHER or len(replies) > wire.PAYLOAD_MAX or not _waiting(line)):
