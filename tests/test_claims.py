@@ -15,10 +15,13 @@ from grader.claims import (
     exactly,
     finite,
     measured,
+    refilled,
     shape,
     sums_to_one,
 )
+from grader.subject import Subject
 from grader.wire import Opaque
+from grader.worker.serve import Interpreter
 
 
 def violation(claim, *args, **kwargs) -> Violation:
@@ -87,6 +90,16 @@ def test_depends_wants_a_difference():
     depends(torch.tensor([1.0]), torch.tensor([1.1]))
     assert violation(depends, torch.tensor([1.0]), torch.tensor([1.0])).key == "depends"
     assert violation(depends, torch.tensor([1.0]), torch.tensor([math.nan])).key == "finite"
+
+
+def test_refilled_wants_the_earlier_answer_to_stay():
+    subject = Subject(Interpreter().handle)
+    source = "def fresh(x):\n    return 2 * x\n\nkept = []\n\ndef stale(x):\n"
+    source += "    kept.append(2 * x)\n    return kept[0].copy_(2 * x)\n"
+    subject.load({"ex.py": source}, "ex.py")
+    x = torch.tensor([1.0, 3.0])
+    assert refilled(subject.fresh, x, earlier=[-x]).tolist() == [2, 6]
+    assert violation(refilled, subject.stale, x, earlier=[-x]).key == "earlier_answer"
 
 
 def test_shape_count_finite_and_sums():

@@ -1,6 +1,7 @@
 """Diagnosis: the right name or none."""
 
 import pytest
+import torch
 
 from grader import judge, wire
 from grader.diagnosis import Witness, names_of
@@ -61,6 +62,21 @@ def test_an_error_that_was_asked_for_may_be_worded_in_any_way(bench, type, holds
         return Witness(lambda: None, None, [], answers)
 
     assert witness("ValueError", "7 is odd").answers_like(witness(type, "odd: 7"), [asked]) is alike
+
+
+@pytest.mark.parametrize(("trained", "alike"), [(False, True), (True, False)])
+def test_weights_count_once_a_call_may_have_changed_them(bench, trained, alike):
+    asked = bench.properties[0]
+
+    def witness(weight):
+        row = {"name": "weight", "value": torch.tensor([weight]), "requires_grad": True, "same_as": None}
+        calls = [Exchange(wire.Call(name="train", args=[wire.Handle(1, "Model")]), wire.Answer())] if trained else []
+        exchanges = (*calls, Exchange(wire.Parameters(1), wire.Answer(value=[row])))
+        answers = {(asked.name, n): judge.Testimony(exchanges, True) for n in range(len(asked.cases()))}
+        return Witness(lambda: None, None, [], answers)
+
+    assert witness(0.5).answers_like(witness(0.7), [asked]) is alike
+    assert witness(0.5).answers_like(witness(0.5), [asked])
 
 
 def test_an_unknown_mistake_has_no_name(bench):

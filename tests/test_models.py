@@ -84,7 +84,14 @@ def test_boost_acts_in_train_mode_only() -> None:
 
 
 def test_stale_gradients_are_left_in_every_parameter() -> None:
-    assert all(parameter.grad is not None for parameter in causal_model(vocab=7, stale=1).parameters())
+    left = [parameter.grad for parameter in causal_model(vocab=7, stale=1).parameters()]
+    assert all(grad is not None and grad.isinf().sum() == 1 for grad in left)
+
+
+def test_starting_over_gives_other_weights() -> None:
+    model, same = TinyCausal(vocab=7), TinyCausal(vocab=7)
+    model.reset_parameters()
+    assert not any(torch.equal(*pair) for pair in zip(model.parameters(), same.parameters(), strict=True))
 
 
 def test_our_gradient_descent_is_the_librarys() -> None:

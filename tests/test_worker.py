@@ -1,5 +1,6 @@
 """The interpreter: loads a submission, calls it, and answers with data, whatever the submission does."""
 
+import math
 import random
 import sys
 
@@ -84,6 +85,17 @@ def interrupts():
 @dataclasses.dataclass
 class Config:
     width: int = 3
+
+BUFFER = torch.zeros(2)
+
+def one_buffer(x):
+    return BUFFER.copy_(x)
+
+def whole(x):
+    return x[:]
+
+def grads_off():
+    torch.set_grad_enabled(False)
 
 class Tied(nn.Module):
     def __init__(self, width):
@@ -191,6 +203,35 @@ def test_arguments_are_fresh_in_each_call(plain):
     assert [answer.value.item() for answer in answers] == [2, 2]
     assert answers[0].inputs[0].tolist() == [1, 1]
     assert given.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("one_buffer", False), ("whole", True), ("same", True), ("half", True)])
+def test_an_answer_that_the_next_call_changes_is_told(plain, name, kept):
+    answer = ask(plain, name, torch.ones(2), earlier=[torch.tensor([2.0, math.nan])])
+    assert (answer.value.tolist(), answer.earlier_kept) == ([0.5, 0.5] if name == "half" else [1, 1], kept)
+
+
+def test_gradients_stay_off_until_the_case_ends(plain):
+    def wants():
+        return ask(plain, "half", torch.ones(2), cotangent=torch.ones(2)).gradients.inputs[0] is not None
+
+    assert not ask(plain, "grads_off", grad=False).grad_mode
+    assert wants()
+    ask(plain, "grads_off")
+    assert not wants()
+    assert torch.is_grad_enabled()
+    plain.handle(wire.Forget())
+    assert wants()
+
+
+def test_an_argument_of_our_own_is_handed_on_and_one_of_others_is_not():
+    for copies in (True, False):
+        made = Interpreter(copies=copies)
+        made.handle(wire.Load(FILES, "ex.py"))
+        given = torch.zeros(2)
+        answer = ask(made, "whole", given).value
+        assert (answer.data_ptr() == given.data_ptr()) is not copies
+        made.close()
 
 
 def test_arguments_keep_their_strides(plain):

@@ -142,7 +142,7 @@ def turning_keeps_lengths(rope_angles, apply_rope, reference, x: Float["B H T 2*
         equal(turned, pairs, what="the length of each pair")
 
 
-@prop(points=8, sizes=EVEN)
+@prop(points=8, sizes=EVEN, cases=2)
 def scores_have_the_right_value(
     rope_attention_scores,
     reference,

@@ -91,7 +91,7 @@ def options_for(q, k, seed):
     return {}, {"causal": True}, {"padding": padding}, {"causal": True, "padding": padding}
 
 
-@prop(points=4, cases=3)
+@prop(points=4, cases=2)
 def shape_is_that_of_the_queries_and_values(
     fused_attention, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E"], seed: Seed
 ):
@@ -422,7 +422,7 @@ def inputs_are_any_tensors_and_stay(
     holds(effects.keeps_grad_mode, "grad_mode_left")
 
 
-@prop(points=5, cases=3)
+@prop(points=5, cases=2)
 def error_compares_with_attention_by_hand(
     fused_attention, attention_error, reference, q: Float["B H T D"], k: Float["B H T+S D"], v: Float["B H T+S E", 2.0]
 ):

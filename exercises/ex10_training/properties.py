@@ -215,7 +215,7 @@ def steps_follow_one_another(
     equal(torch.tensor(losses), torch.tensor(want_losses), tol=1e-3)
 
 
-@prop(points=5, cases=4)
+@prop(points=5, cases=2)
 def step_is_made_in_train_mode(
     subject, train_step, ids: Ids["B T", "V"], V: Size["V"], seed: Seed, comes_in: Choice["eval", "train"]
 ):
