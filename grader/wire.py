@@ -236,6 +236,7 @@ class _TensorHead(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 _TENSOR, _HANDLE, _OPAQUE, _STREAM, _DTYPE = 1, 2, 3, 4, 5
+_PLAIN = frozenset({type(None), bool, int, float, str})
 _pack = msgspec.msgpack.encode
 
 
@@ -253,7 +254,7 @@ def encode(message: Request | Reply) -> bytes:
 def _packed(value: Any, chunks: list[bytes], depth: int) -> Any:
     """The value with its tensors moved to `chunks`, so that msgspec can encode it."""
     kind = type(value)
-    if value is None or kind in (bool, int, float, str):
+    if kind in _PLAIN:
         return value
     if depth > DEPTH_MAX:
         raise TypeError("nested too deeply")
@@ -268,12 +269,9 @@ def _packed(value: Any, chunks: list[bytes], depth: int) -> Any:
     if kind is torch.dtype:
         return msgspec.msgpack.Ext(_DTYPE, DTYPE_NAMES[value].encode())
     if isinstance(value, msgspec.Struct):
-        packed = {}
-        for name in value.__struct_fields__:
-            field = getattr(value, name)
-            if field is not None:  # wherever a field may be None, that is its default
-                packed[name] = _packed(field, chunks, depth + 1)
-        return kind(**packed)
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        packed = {name: _packed(field, chunks, depth + 1) for name, field in fields if field is not None}
+        return kind(**packed)  # wherever a field may be None, that is its default
     raise TypeError(f"the wire does not carry {kind.__qualname__}")
 
 
