@@ -1,6 +1,7 @@
 """What a class costs: the batch beside a fresh `python -m pytest` per submission, and the judge's memory.
 
     python bench/batch.py pairs [PAIRS] [EXERCISE]      throughput, as ratios in pairs
+    python bench/batch.py cores [PAIRS] [EXERCISE]      two judges on two cores beside one on one
     python bench/batch.py memory [SUBMISSIONS]          the judge's memory over many submissions, a worker's own
     python bench/batch.py page [STUDENTS]               the page on a class that has handed in every exercise
 
@@ -23,7 +24,8 @@ from grader import prelude
 
 prelude.begin()
 
-from grader.batch import Setting, Task, _grader, graded, version_of  # noqa: E402 - torch must find one thread
+from grader.batch import Batch, Setting, Task, _grader, graded, version_of  # noqa: E402 - torch must find one thread
+from grader.crew import Crew  # noqa: E402
 from grader.exercises import Course, Exercise  # noqa: E402
 from grader.submissions import Submission  # noqa: E402
 
@@ -64,8 +66,9 @@ class Class:
 
     def task(self) -> Task:
         files = {self.exercise.module: self.source()}
-        submission = Submission("s", Path(self.exercise.module), self.exercise.module, files)
-        return Task("s", "s", self.exercise.slug, submission, "", version_of(self.exercise), "")
+        name = f"s{self.count}"
+        submission = Submission(name, Path(self.exercise.module), self.exercise.module, files)
+        return Task(name, name, self.exercise.slug, submission, "", version_of(self.exercise), "")
 
 
 def peer(some: Class, folder: Path) -> tuple[float, float]:
@@ -120,6 +123,48 @@ def pairs(count: int, word: str) -> None:
         print(f"{mine[0]:.3f} s a submission, {mine[1]:.3f} s of CPU", flush=True)
 
 
+def cores(count: int, word: str) -> None:
+    """Prints how much more two judges do on two cores, whole runs with gradebook and reports, in pairs."""
+    course = Course.open()
+    setting = Setting(course.folder, "en", "best")
+    two = set(sorted(os.sched_getaffinity(0))[:2])
+    for right in (True, False):
+        some = Class(course.find(word), right)
+        with tempfile.TemporaryDirectory() as folder:
+            rates: dict[int, list[float]] = {1: [], 2: []}
+            crews = {size: crew(size, two) for size in rates}
+            batches = {size: Batch(Path(folder) / str(size), setting) for size in rates}
+            for number in range(count + 1):  # the first is what is learnt once a class
+                for size in rates:
+                    tasks = [some.task() for _ in range(max(12, len(some.mistakes)) * size)]
+                    began = time.perf_counter()
+                    for _ in batches[size].run(tasks, crews[size]):
+                        pass
+                    if number:
+                        rates[size].append(len(tasks) / (time.perf_counter() - began))
+            for size in rates:
+                batches[size].close()
+                crews[size].shutdown()
+        ratio = statistics.median(more / one for one, more in zip(rates[1], rates[2], strict=True))
+        shown = ", ".join(f"{statistics.median(rates[size]):.1f}/s on {size}" for size in rates)
+        print(
+            f"{word} {'right' if right else 'wrong'}: {ratio:.2f} x on two cores (promise: 1.8 x); {shown}", flush=True
+        )
+
+
+def crew(size: int, allowed: set[int]) -> Crew:
+    """Processes that grade, kept to as many cores."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, set(sorted(allowed)[:size]))  # inherited
+    try:
+        made = Crew(size)
+        while len(made.pids()) < size:
+            time.sleep(0.02)
+        return made
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
 def memory(count: int) -> None:
     """Prints the judge's memory as it goes, and what a worker has of its own."""
     course = Course.open()
@@ -167,6 +212,8 @@ if __name__ == "__main__":
     mode, *more = sys.argv[1:] or ["pairs"]
     if mode == "memory":
         memory(int(more[0]) if more else 2000)
+    elif mode == "cores":
+        cores(int(more[0]) if more else 5, more[1] if len(more) > 1 else "ex04")
     elif mode == "page":
         page(int(more[0]) if more else 2000)
     else:

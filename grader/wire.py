@@ -308,6 +308,19 @@ def lengths(prefix: bytes, header_max: int) -> tuple[int, int]:
     return header, payload
 
 
+def whole_frames(received: bytearray, header_max: int) -> list[bytes]:
+    """Takes the frames that are complete off the front. Raises MalformedFrame for lengths out of bounds."""
+    found, at = [], 0
+    while len(received) - at >= PREFIX.size:
+        size = PREFIX.size + sum(lengths(bytes(received[at : at + PREFIX.size]), header_max))
+        if len(received) - at < size:
+            break
+        found.append(bytes(received[at : at + size]))
+        at += size
+    del received[:at]
+    return found
+
+
 def decode_request(frame: bytes | bytearray) -> Request:
     """The message of a whole frame, prefix included."""
     message: Request = _decode(frame, _REQUESTS, REQUEST_HEADER_MAX, hostile=False)

@@ -92,7 +92,7 @@ class Worker:
                 if unsent:
                     unsent = unsent[self._send(unsent) :]
                 if self._receive_into(received):
-                    whole = _whole_frames(received)
+                    whole = wire.whole_frames(received, wire.REPLY_HEADER_MAX)
                     replies += whole
                     exchange = self._next_exchange() if whole else exchange
                     self._drain()
@@ -283,20 +283,6 @@ class _Over(Exception):
     def __init__(self, verdict: Verdict, **detail: object) -> None:
         super().__init__(verdict)
         self.verdict, self.detail = verdict, detail
-
-
-def _whole_frames(received: bytearray) -> list[bytes]:
-    """Takes the frames that are complete off the front. Raises MalformedFrame for lengths out of bounds."""
-    found, at = [], 0
-    while len(received) - at >= wire.PREFIX.size:
-        prefix = bytes(received[at : at + wire.PREFIX.size])
-        size = wire.PREFIX.size + sum(wire.lengths(prefix, wire.REPLY_HEADER_MAX))
-        if len(received) - at < size:
-            break
-        found.append(bytes(received[at : at + size]))
-        at += size
-    del received[:at]
-    return found
 
 
 class _Exchange:

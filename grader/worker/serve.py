@@ -33,6 +33,7 @@ dynamo.defer()
 CONTAINERS = (list, tuple)
 TEXT_MAX = 1 << 20  # characters of a string in an answer
 ITEMS_MAX = 100_000  # items of all lists and dicts of an answer
+CHUNK = 1 << 18  # bytes taken from the line at once
 TOGETHER = 0.02  # seconds in which replies are collected
 
 
@@ -536,48 +537,21 @@ def serve(line: socket.socket) -> None:
     that ends the worker takes those before it along; the judge asks again, one by one.
     """
     interpreter = Interpreter(copies=False)
-    replies, began = bytearray(), 0.0
-    while True:
-        if replies and (time.monotonic() - began > TOGETHER or len(replies) > wire.PAYLOAD_MAX or not _waiting(line)):
-            line.sendall(replies)
-            replies.clear()
-        frame = read_frame(line)
-        if frame is None:
-            return
-        began = began if replies else time.monotonic()
-        replies += _reply(interpreter, frame)
+    received, replies = bytearray(), bytearray()
+    while part := line.recv(CHUNK):
+        received += part
+        began = time.monotonic()
+        for frame in wire.whole_frames(received, wire.REQUEST_HEADER_MAX):
+            replies += _reply(interpreter, frame)
+            if time.monotonic() - began > TOGETHER or len(replies) > wire.PAYLOAD_MAX:
+                line.sendall(replies)
+                replies.clear()
+                began = time.monotonic()
+        line.sendall(replies)
+        replies.clear()
 
 
-def _waiting(line: socket.socket) -> bool:
-    """Whether the next request has come already; where that cannot be told, it has not."""
-    try:
-        return bool(line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-    except (OSError, AttributeError):
-        return False
-
-
-def read_frame(line: socket.socket) -> bytearray | None:
-    """A whole frame, prefix included; None where the other side has hung up."""
-    prefix = _read_exactly(line, wire.PREFIX.size)
-    if prefix is None:
-        return None
-    header, payload = wire.lengths(bytes(prefix), wire.REQUEST_HEADER_MAX)
-    body = _read_exactly(line, header + payload)
-    return None if body is None else prefix + body
-
-
-def _read_exactly(line: socket.socket, size: int) -> bytearray | None:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view:
-        got = line.recv_into(view)
-        if got == 0:
-            return None
-        view = view[got:]
-    return data
-
-
-def _reply(interpreter: Interpreter, frame: bytearray) -> bytes:
+def _reply(interpreter: Interpreter, frame: bytes) -> bytes:
     """The frame of the reply. Whatever the submission left lying (signals, exhausted memory) ends in a reply too."""
     try:
         try:
