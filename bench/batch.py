@@ -124,7 +124,8 @@ def pairs(count: int, word: str) -> None:
 
 
 def cores(count: int, word: str) -> None:
-    """Prints how much more two judges do on two cores, whole runs with gradebook and reports, in pairs."""
+    """Prints how much more two judges do on two cores, whole runs with gradebook and reports, in pairs; and how much
+    more two processes do there that share nothing, which is all that two halves of one core have to give."""
     course = Course.open()
     setting = Setting(course.folder, "en", "best")
     two = set(sorted(os.sched_getaffinity(0))[:2])
@@ -146,10 +147,24 @@ def cores(count: int, word: str) -> None:
                 batches[size].close()
                 crews[size].shutdown()
         ratio = statistics.median(more / one for one, more in zip(rates[1], rates[2], strict=True))
+        bare = statistics.median(bare_ratio(sorted(two)) for _ in range(count))
         shown = ", ".join(f"{statistics.median(rates[size]):.1f}/s on {size}" for size in rates)
-        print(
-            f"{word} {'right' if right else 'wrong'}: {ratio:.2f} x on two cores (promise: 1.8 x); {shown}", flush=True
-        )
+        print(f"{word} {'right' if right else 'wrong'}: {ratio:.2f} x on two cores (promise: 1.8 x),", end=" ")
+        print(f"bare loops {bare:.2f} x; {shown}", flush=True)
+
+
+def bare_ratio(two: list[int]) -> float:
+    """The work that two processes do on two cores, beside what one does on one."""
+    loop = "import torch; x = torch.randn(40, 40); [x.softmax(-1) @ x for _ in range(60_000)]"
+    command = [sys.executable, "-W", "ignore", "-c", loop]
+    seconds = []
+    for used in (two[:1], two):
+        began = time.perf_counter()
+        started = [subprocess.Popen(["taskset", "-c", str(core), *command]) for core in used]
+        for process in started:
+            process.wait()
+        seconds.append(time.perf_counter() - began)
+    return 2 * seconds[0] / seconds[1]
 
 
 def crew(size: int, allowed: set[int]) -> Crew:
