@@ -112,7 +112,7 @@ class Script:
             self._used.append(request.name)
         call = f"{self._target(request)}({', '.join(arguments)})"
         if holders:
-            self._lines.append(call)
+            self._lines += [call] if request.grad else ["with torch.no_grad():", f"    {call}"]
         for value in request.args if holders else []:
             if isinstance(value, torch.Tensor):
                 now = self._argument(value)
@@ -122,9 +122,15 @@ class Script:
         if request.cotangent is not None:
             tensors = [value for value in (*request.args, *request.kwargs.values()) if isinstance(value, torch.Tensor)]
             wanting = [value for value in tensors if value.requires_grad] or tensors
-            leaves = [self._argument(value) for value in wanting if value.is_floating_point()]
+            learning = wanting if request.to_inputs else []
+            leaves = [self._argument(value) for value in learning if value.is_floating_point()]
             self._lines += [f"{leaf}.requires_grad_()" for leaf in leaves]
             self._lines.append(f"{output} = {call}")
+            if request.later is not None:
+                others = dict(zip(map(id, tensors), request.later, strict=True))
+                again = [self._argument(others.get(id(value), value)) for value in request.args]
+                again += [f"{k}={self._argument(others.get(id(value), value))}" for k, value in request.kwargs.items()]
+                self._lines.append(f"{self._target(request)}({', '.join(again)})")
             cotangent = self._argument(request.cotangent)
             outputs = f"list({output})" if isinstance(request.cotangent, list) else output
             self._lines.append(f"torch.autograd.backward({outputs}, {cotangent})")

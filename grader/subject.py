@@ -280,17 +280,26 @@ class Function:
         """The value, computed under `torch.no_grad()`."""
         return self._subject.received(self._subject.call(self._target, args, kwargs, grad=False).value)
 
-    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor]) -> Refilled:
+    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor], grad: bool = True) -> Refilled:
         """Call it twice: before, the very same tensors held the numbers of `earlier`."""
-        answer = self._subject.call(self._target, args, {}, earlier=list(earlier))
+        answer = self._subject.call(self._target, args, {}, earlier=list(earlier), grad=grad)
         return Refilled(self._subject.received(answer.value), answer.earlier_kept)
 
-    def gradients(self, *args: Any, cotangent: Any, **kwargs: Any) -> Gradients:
+    def gradients(
+        self,
+        *args: Any,
+        cotangent: Any,
+        later: Sequence[torch.Tensor] | None = None,
+        to_inputs: bool = True,
+        **kwargs: Any,
+    ) -> Gradients:
         """The gradients of `sum(output * cotangent)`; a list of cotangents goes with a list of outputs.
 
-        All floating tensors get one, or those alone that require it where some do.
+        All floating tensors get one, or those alone that require it where some do, or none but the parameters. With
+        `later`, it is called again, with these tensors in place of its own, before the backward pass.
         """
-        answer = self._subject.call(self._target, args, kwargs, cotangent=cotangent)
+        options = {"later": None if later is None else list(later), "to_inputs": to_inputs}
+        answer = self._subject.call(self._target, args, kwargs, cotangent=cotangent, **options)
         if answer.gradients is None:
             return Gradients(answer.value, [], {})
         return Gradients(self._subject.received(answer.value), answer.gradients.inputs, answer.gradients.parameters)

@@ -138,6 +138,8 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     """Call a top-level name, a kept object, or a method of a kept object.
 
     With `earlier`, the tensors among its arguments hold those numbers first, in a call that is made before this one.
+    With `later`, another one with those numbers is made between this one and its backward pass.
+    A `cotangent` asks for gradients, of the parameters alone unless they go `to_inputs` as well.
     Without `grad` it is made under `torch.no_grad()`; else gradients are on, unless a call before switched them off.
     """
 
@@ -152,6 +154,8 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     grad: bool = True
     spoil: Spoil | None = None
     earlier: list[Any] | None = None
+    later: list[Any] | None = None
+    to_inputs: bool = True
     device: str = "cpu"
 
 

@@ -44,8 +44,10 @@ def shapes(
 
 @prop(points=10)
 def scores_value(attention_scores, reference, q: Float["B T D"], k: Float["B S D"]):
-    """A score is the dot product of one query and one key, divided by the square root of D."""
+    """A score is the dot product of one query and one key, divided by the square root of D, however large it is."""
     equal(attention_scores(q, k), reference.attention_scores(q, k), what="attention_scores(q, k)")
+    large = attention_scores(1000 * q, k)
+    equal(large, reference.attention_scores(1000 * q, k), what="attention_scores(1000 * q, k)")
 
 
 @prop(points=11)
@@ -168,7 +170,8 @@ def gradients_are_right(
     q, k, v, to_scores, to_out, to_weights = (last(x, axes) for x in (q, k, v, to_scores, to_out, to_weights))
     same_gradients(attention_scores, reference.attention_scores, q, k, cotangent=to_scores)
     same_gradients(attention, reference.attention, q, k, v, cotangent=[to_out, 0 * to_weights])
-    same_gradients(attention, reference.attention, q, k, v, cotangent=[to_out, to_weights])
+    other = [x.flip(0) + 1.0 for x in (q, k, v)]  # a second call before the first one's backward pass
+    same_gradients(attention, reference.attention, q, k, v, cotangent=[to_out, to_weights], later=other)
     one = [x.clone().requires_grad_(at == axes - 2) for at, x in enumerate((q, k, v))]
     same_gradients(attention, reference.attention, *one, cotangent=[to_out, to_weights])
 
@@ -334,15 +337,21 @@ def dtype_is_kept(
 
 @prop(points=1, cases=3)
 def each_call_stands_alone(
-    attention_scores, attention, reference, q: Float["2 B T D"], k: Float["2 B S D"], v: Float["2 B S E"]
+    attention_scores,
+    attention,
+    reference,
+    q: Float["2 B T D"],
+    k: Float["2 B S D"],
+    v: Float["2 B S E"],
+    grad: Choice[True, False],
 ):
     """The answer to a call follows from its own arguments and what they hold: earlier calls leave no trace."""
     for turn in (0, 1, 0):
         equal(attention_scores(q[turn], k[turn]), reference.attention_scores(q[turn], k[turn]))
         same_as_reference(attention, reference, q[turn], k[turn], v[turn])
-    scores = refilled(attention_scores, q[1], k[1], earlier=[q[0], k[0]])
+    scores = refilled(attention_scores, q[1], k[1], earlier=[q[0], k[0]], grad=grad)
     equal(scores, reference.attention_scores(q[1], k[1]), what="q.copy_(...); attention_scores(q, k)")
-    out, weights = refilled(attention, q[1], k[1], v[1], earlier=[q[0], k[0], v[0]])
+    out, weights = refilled(attention, q[1], k[1], v[1], earlier=[q[0], k[0], v[0]], grad=grad)
     expected, expected_weights = reference.attention(q[1], k[1], v[1])
     equal(weights, expected_weights, what="q.copy_(...); weights")
     equal(out, expected, what="q.copy_(...); out")
@@ -381,9 +390,10 @@ def same_as_reference(function, reference, q, k, v):
     equal(out, expected, what="out")
 
 
-def same_gradients(function, reference, *inputs, cotangent, zero=False):
+def same_gradients(function, reference, *inputs, cotangent, later=None, zero=False):
     """What arrives at each input is what arrives at the reference's."""
-    got, want = function.gradients(*inputs, cotangent=cotangent), reference.gradients(*inputs, cotangent=cotangent)
+    got = function.gradients(*inputs, cotangent=cotangent, later=later)
+    want = reference.gradients(*inputs, cotangent=cotangent)
     for answer, expected in zip(listed(got.value), listed(want.value), strict=True):
         shape(answer, *expected.shape)
     for name, mine, expected in zip("qkv", got.inputs, want.inputs, strict=False):

@@ -190,7 +190,8 @@ def gradients_are_right(
     same_gradients(split_heads, reference.split_heads, x, number, cotangent=to_split, what="x.grad")
     same_gradients(merge_heads, reference.merge_heads, heads, cotangent=to_merged, what="x.grad")
     whole, exact = multi_head_attention, reference.multi_head_attention
-    same_gradients(whole, exact, qkv, number, cotangent=to_merged, what="qkv.grad")
+    other = [qkv.flip(0) + 1.0]  # for a second call before the first one's backward pass
+    same_gradients(whole, exact, qkv, number, cotangent=to_merged, what="qkv.grad", later=other)
 
 
 @prop(points=4)
@@ -220,6 +221,7 @@ def any_sizes(
         (3, 5, 7, 1),  # as many heads as channels
         (3, 1, 2, 5),  # one position
         (1, 6, 2, 5),  # a batch of one
+        (1, 5, 1, 7),  # a batch of one with one head
         (3, 3, 3, 3),
         (2, 4, 4, 4),
         (3, 2, 5, 2),  # B = H+1, T = D
@@ -324,7 +326,13 @@ def dtype_is_kept(
 
 @prop(points=1, cases=2, sizes=ANY_H)
 def each_call_stands_alone(
-    split_heads, merge_heads, multi_head_attention, reference, qkv: Float["2 B T 3*H*D"], number: Size["H"]
+    split_heads,
+    merge_heads,
+    multi_head_attention,
+    reference,
+    qkv: Float["2 B T 3*H*D"],
+    number: Size["H"],
+    grad: Choice[True, False],
 ):
     """The answer to a call follows from its own arguments and what they hold: earlier calls leave no trace."""
     batch, length, width = qkv.shape[1], qkv.shape[2], qkv.shape[3] // 3
@@ -336,11 +344,11 @@ def each_call_stands_alone(
         equal(multi_head_attention(whole, number), reference.multi_head_attention(whole, number))
     xs = qkv[..., :width].contiguous()
     heads = reference.split_heads(xs.flatten(0, 1), number).float().unflatten(0, (2, batch))
-    split = refilled(split_heads, xs[1], number, earlier=[xs[0]])
+    split = refilled(split_heads, xs[1], number, earlier=[xs[0]], grad=grad)
     equal(split, heads[1], what="x.copy_(...); split_heads(x, H)")
-    merged = refilled(merge_heads, heads[1], earlier=[heads[0]])
+    merged = refilled(merge_heads, heads[1], earlier=[heads[0]], grad=grad)
     equal(merged, xs[1], what="x.copy_(...); merge_heads(x)")
-    out = refilled(multi_head_attention, qkv[1], number, earlier=[qkv[0]])
+    out = refilled(multi_head_attention, qkv[1], number, earlier=[qkv[0]], grad=grad)
     equal(out, reference.multi_head_attention(qkv[1], number), what="qkv.copy_(...); multi_head_attention(qkv, H)")
 
 
@@ -415,9 +423,10 @@ def unchanged(got, want, what):
     equal(got, want, what=what)
 
 
-def same_gradients(function, exact, *args, cotangent, what, tol=1e-4):
+def same_gradients(function, exact, *args, cotangent, what, later=None, tol=1e-4):
     """What arrives at the input is what arrives at the reference's."""
-    got, want = function.gradients(*args, cotangent=cotangent), exact.gradients(*args, cotangent=cotangent)
+    got = function.gradients(*args, cotangent=cotangent, later=later)
+    want = exact.gradients(*args, cotangent=cotangent)
     shape(got.value, *cotangent.shape)
     equal(got.inputs[0], want.inputs[0], tol=tol, what=what)
 

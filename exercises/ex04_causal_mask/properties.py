@@ -402,7 +402,8 @@ def softmax_gradient_has_the_right_value(
 ):
     """Gradients flow back through masked_softmax to the allowed scores; blocked scores get none."""
     mask = open_rows(mask, 1)
-    got = masked_softmax.gradients(scores, mask, cotangent=flow).inputs
+    later = [-scores, ~mask]  # of a second call, before the first one's backward pass
+    got = masked_softmax.gradients(scores, mask, cotangent=flow, later=later).inputs
     want = reference.masked_softmax.gradients(scores, mask, cotangent=flow).inputs
     equal(got[0] if got else None, want[0], what="scores.grad")
 
@@ -536,6 +537,7 @@ def answers_each_call_afresh(
     other: Bool["B 1 1 T"],
     ids: Ids["B T", "V"],
     T: Size["T"],
+    grad: Choice[True, False],
 ):
     """A call depends on its own arguments and what they hold: other padding, then none, then a shorter sequence."""
     triangle = torch.arange(T) <= torch.arange(T)[:, None]
@@ -551,7 +553,7 @@ def answers_each_call_afresh(
     exactly(causal_mask(T), triangle)
     exactly(refilled(padding_mask, ids, 2, earlier=[ids + 1]), (ids != 2)[:, None, None, :])
     exactly(refilled(combine_masks, one, other, earlier=[~one, other]), one & other)
-    weights = refilled(masked_softmax, scores, one, earlier=[-scores, other])
+    weights = refilled(masked_softmax, scores, one, earlier=[-scores, other], grad=grad)
     equal(weights, reference.masked_softmax(scores, one), zero=True, what="scores.copy_(...); masked_softmax(...)")
-    out = refilled(causal_attention, q, k, v, one, earlier=[k, q, -v, other])
+    out = refilled(causal_attention, q, k, v, one, earlier=[k, q, -v, other], grad=grad)
     equal(out, reference.causal_attention(q, k, v, one), zero=True, what="q.copy_(...); causal_attention(...)")

@@ -23,6 +23,7 @@ from grader.properties import (
     refilled,
     shape,
 )
+from grader.subject import Gradients
 
 LOOSE = 2e-3  # where a GELU runs: whether it is the exact one is the business of one property alone
 SURELY = 6.2  # standard deviations: a right dropout goes beyond them once in a billion
@@ -57,8 +58,9 @@ def follows_its_weights(module, twin, seed, x, y, tol, name):
         seed += 1
         fill_both(module, twin, seed)
         equal(run(given), twin(given), tol, what=f"{name}(x); optimizer.step(); {name}(x)")
-    got = refilled(module, x, earlier=[y])
-    equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x)")
+    for grad in (True, False):
+        got = refilled(module, x, earlier=[y], grad=grad)
+        equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x)")
 
 
 def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
@@ -388,7 +390,10 @@ def gradients_are_right(
         tol = 1e-4 if name == "LayerNorm" else LOOSE
         module, twin = twins(cls, exact, seed, *sizes)
         want = twin.gradients(x, cotangent=cotangent)
-        gradients(module.gradients(x, cotangent=cotangent), want, tol)
+        later = [x.flip(0) - 1.0]  # of a second call, before the first one's backward pass
+        gradients(module.gradients(x, cotangent=cotangent, later=later), want, tol)
+        weights_alone = module.gradients(x, cotangent=cotangent, to_inputs=False)
+        gradients(weights_alone, Gradients(want.value, [], want.parameters), tol)
         module.eval()
         gradients(module.gradients(x, cotangent=cotangent), want, tol)
     fresh, exact = LayerNorm(dim), reference.LayerNorm(dim)

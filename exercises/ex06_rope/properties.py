@@ -161,7 +161,7 @@ def scores_have_the_right_value(
         )
     earlier = [-q, k.flip(0), at + 3, keys.flip(0)]
     equal(
-        refilled(rope_attention_scores, q, k, at, keys, earlier=earlier),
+        refilled(rope_attention_scores, q, k, at, keys, earlier=earlier, grad=base == 300),
         reference.rope_attention_scores(q, k, at, keys),
         what="q.copy_(...); k.copy_(...); rope_attention_scores(q, k, ...)",
     )
@@ -271,7 +271,8 @@ def scores_pass_gradients(
     alone: Choice["q", "k"],
 ):
     """The gradients of q and k are right, also where one of them alone wants one."""
-    got = rope_attention_scores.gradients(q, k, at, keys, cotangent=back).inputs
+    later = [-q, k.flip(0), at + 3, keys.flip(0)]  # of a second call, before the first one's backward pass
+    got = rope_attention_scores.gradients(q, k, at, keys, cotangent=back, later=later).inputs
     want = reference.rope_attention_scores.gradients(q, k, at, keys, cotangent=back).inputs
     for name, mine, expected in zip("qk", got or [None] * 2, want, strict=True):
         equal(mine, expected, what=f"{name}.grad")
@@ -395,6 +396,7 @@ def keeps_the_dtype(
     dtype(apply_rope(x, cos.float(), sin.float()), torch.float32)
     dtype(apply_rope(x.double(), cos, sin), torch.float64)
     dtype(rope_attention_scores(x, x, at, at), torch.float32)
+    dtype(rope_attention_scores(x.double(), x.double(), at, at), torch.float64)
     dtype(rotate_half(x.double()), torch.float64)
     for half in HALVES:
         dtype(rotate_half(x.to(half)), half)

@@ -159,7 +159,8 @@ def values_agree(module, right, x, y, seed, name):
         share_others(module, right, layout, loud(given_weights(right, seed)))
         equal(module.without_grad(x), right(x), what=f"{name}.{mode}()(x), other weights, no_grad")
         equal(module(x), right(x), what=f"{name}.{mode}()(x), other weights")
-    equal(refilled(module, x, earlier=[y]), right(x), what=f"{name}(x); x.copy_(...); {name}(x)")
+    for grad in (True, False):
+        equal(refilled(module, x, earlier=[y], grad=grad), right(x), what=f"{name}(x); x.copy_(...); {name}(x)")
 
 
 @prop(points=4, cases=2)
@@ -366,28 +367,18 @@ def gradients_agree(
     channels_first = x.transpose(1, 2).contiguous().transpose(1, 2)
     for module, right in zip(both(subject, x.shape[-1], heads), both(reference, x.shape[-1], heads), strict=True):
         layout = share(module, right, given_weights(right, seed), x)
-        same_gradients(module, right, layout, x, cotangent)
+        later = [x.flip(0) - 1.0]  # of a second call, before the first one's backward pass
+        same_gradients(module, right, layout, x, cotangent, later=later)
+        same_gradients(module, right, layout, x, cotangent, to_inputs=False)
         module.eval()
         same_gradients(module, right, layout, channels_first, cotangent)
         same_gradients(module, right, layout, x[:, :1], cotangent[:, :1])
         same_gradients(module, right, layout, long, weighed)
-        if layout is None:
-            gradients(behind_a_table(subject, module, x, cotangent), behind_a_table(reference, right, x, cotangent))
 
 
-def behind_a_table(subject, module, x, cotangent):
-    """The gradients where the input wants none: it comes out of a frozen embedding that holds x."""
-    layer = subject.make("sequential", modules=[subject.make("identity")])
-    settings = {"num_embeddings": x[..., 0].numel(), "embedding_dim": x.shape[-1], "_freeze": True}
-    table = subject.make("replaced", module=layer, old="Identity", by="Embedding", **settings)
-    stack = subject.make("sequential", modules=[table, module])
-    stack.write({"0.0.weight": x.flatten(0, 1)})
-    return stack.gradients(torch.arange(x[..., 0].numel()).view(x.shape[:2]), cotangent=cotangent)
-
-
-def same_gradients(module, right, layout, x, cotangent):
+def same_gradients(module, right, layout, x, cotangent, **options):
     """The gradients of theirs, in our layout, equal ours."""
-    got, want = module.gradients(x, cotangent=cotangent), right.gradients(x, cotangent=cotangent)
+    got, want = (side.gradients(x, cotangent=cotangent, **options) for side in (module, right))
     if layout is not None:
         held = {name: got.parameters.get(name) for name in layout.places}
         zeros = {name: torch.zeros(place.shape) for name, place in layout.places.items()}

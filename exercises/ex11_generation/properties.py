@@ -212,20 +212,26 @@ def each_step_sees_the_last_tokens(
         exactly(generate(model, prompt, 7, **arguments), want, what="the text after the weights changed")
 
 
-@prop(points=7, cases=4)
+@prop(points=7, cases=5)
 def model_runs_in_eval_mode(
-    generate, subject, setting: Choice[("train", 3), ("eval", 1), ("train", 0), ("eval", 0)], seed: Seed
+    generate,
+    subject,
+    setting: Choice[("train", 3), ("eval", 1), ("train", 0), ("eval", 0), ("eval, a part of it train", 2)],
+    seed: Seed,
 ):
     """At every step the model is in eval mode, and afterwards it is in the mode it came in, all its parts."""
     mode, n = setting
     for length, arguments in ((5, {}), (8, {"temperature": 0})):
         model, prompt = writer(subject, 3, length, seed)
         model.train() if mode == "train" else model.eval()
+        if "part" in mode:
+            model.attribute("part").train()
         generate(model, prompt, n, **arguments)
         for step, found in enumerate(model.method("noted")()["modes"]):
             holds(found == "eval", "ran_in_mode", step=step, mode=found)
         holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
-        holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
+        if "part" not in mode:  # what becomes of that part is nobody's promise
+            holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
 
 
 @prop(points=6)

@@ -92,7 +92,8 @@ class Interpreter:
         leaves: list[torch.Tensor] = []
         wants_gradients = request.cotangent is not None
         given = (*request.args, *request.kwargs.values())
-        all_want = wants_gradients and not any(isinstance(v, torch.Tensor) and v.requires_grad for v in given)
+        some_want = any(isinstance(value, torch.Tensor) and value.requires_grad for value in given)
+        all_want = wants_gradients and request.to_inputs and not some_want
         args = [self._given(item, leaves, all_want) for item in request.args]
         kwargs = {name: self._given(item, leaves, all_want) for name, item in request.kwargs.items()}
         module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
@@ -100,19 +101,25 @@ class Interpreter:
         if wants_gradients and isinstance(module, nn.Module):
             module.zero_grad(set_to_none=True)
             named = list(module.named_parameters(remove_duplicate=False))
-        earlier: list[torch.Tensor] = []
-        if request.earlier is not None:
-            numbers = [leaf.detach().clone() for leaf in leaves]
-            _refill(leaves, request.earlier)
-            earlier = list(tensors_in(target(*args, **kwargs)))
-            _refill(leaves, numbers)
-        kept = [tensor.detach().clone() for tensor in earlier]
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
-        _seed(request.seed, request.device)
-        with self._grad_mode_of(request), observation.recording(), _watching(kernel, request.spoil):
-            value = target(*args, **kwargs)
+        earlier: list[torch.Tensor] = []
+        with self._grad_mode_of(request):
+            if request.earlier is not None:
+                numbers = [leaf.detach().clone() for leaf in leaves]
+                _refill(leaves, request.earlier)
+                earlier = list(tensors_in(target(*args, **kwargs)))
+                _refill(leaves, numbers)
+            kept = [tensor.detach().clone() for tensor in earlier]
+            _seed(request.seed, request.device)
+            with observation.recording(), _watching(kernel, request.spoil):
+                value = target(*args, **kwargs)
             grad_mode = torch.is_grad_enabled()
+        if request.later is not None:
+            later = iter(request.later)
+            others = [next(later) if isinstance(value, torch.Tensor) else value for value in given]
+            args = [self._given(value, [], False) for value in others]
+            target(*args[: len(request.args)], **dict(zip(request.kwargs, args[len(request.args) :], strict=True)))
         gradients = self._gradients(value, request.cotangent, leaves, named) if wants_gradients else None
         return wire.Answer(
             value=self._answer(value),
