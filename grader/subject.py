@@ -305,7 +305,7 @@ class Function:
         return Gradients(self._subject.received(answer.value), answer.gradients.inputs, answer.gradients.parameters)
 
     def effects(self, *args: Any, grad: bool = True, **kwargs: Any) -> Effects:
-        """What it does when it is called, which happens when that is looked at; without `grad` under `torch.no_grad()`."""
+        """What a call does; it is made when that is looked at, without `grad` under `torch.no_grad()`."""
         watch = functools.partial(self._subject.call, self._target, args, kwargs)
         return Effects(watch, self._subject.received, grad)
 
