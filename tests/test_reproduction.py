@@ -77,6 +77,24 @@ def test_tensors_that_held_other_numbers_are_filled_twice():
     assert [float(tensor) for tensor in seen] == [2.0, 1.0]
 
 
+@pytest.mark.parametrize("grad", [True, False])
+def test_the_earlier_call_is_made_in_the_same_grad_mode(grad):
+    now, before, modes = torch.tensor([1.0]), torch.tensor([2.0]), []
+    exchange = Exchange(wire.Call(name="f", args=[now], earlier=[before], grad=grad), wire.Answer(value=now))
+    code = Script("m.py", {"x": now}, [exchange]).code.replace("from m import f", "")
+    exec(code, {"f": lambda tensor: modes.append(torch.is_grad_enabled()) or tensor})
+    assert modes == [grad, grad]
+
+
+def test_a_second_call_comes_before_the_backward_pass():
+    x, other, flow = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([3.0])
+    request = wire.Call(name="f", args=[x], kwargs={"by": other}, cotangent=flow, later=[other, x], to_inputs=False)
+    code = Script("m.py", {"x": x, "other": other}, [Exchange(request, wire.Answer(value=x))]).code
+    calls = ["out = f(x, by=other)", "f(other, by=x)", "torch.autograd.backward(out, "]
+    assert sorted(calls, key=code.index) == calls
+    assert "requires_grad_" not in code
+
+
 def test_a_call_without_gradients_says_so():
     call = wire.Call(name="f", args=[2], kwargs={}, seed=0, grad=False)
     code = Script("main.py", {}, [Exchange(call, wire.Answer(value=0))]).code

@@ -94,6 +94,22 @@ def one_buffer(x):
 def whole(x):
     return x[:]
 
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        Square.last = x
+        return x * x
+
+    @staticmethod
+    def backward(ctx, flow):
+        return 2 * Square.last * flow
+
+def square(x):
+    return x * x
+
+def square_of_the_last(x):
+    return Square.apply(x)
+
 def grads_off():
     torch.set_grad_enabled(False)
 
@@ -209,6 +225,25 @@ def test_arguments_are_fresh_in_each_call(plain):
 def test_an_answer_that_the_next_call_changes_is_told(plain, name, kept):
     answer = ask(plain, name, torch.ones(2), earlier=[torch.tensor([2.0, math.nan])])
     assert (answer.value.tolist(), answer.earlier_kept) == ([0.5, 0.5] if name == "half" else [1, 1], kept)
+
+
+def test_a_second_call_may_come_before_the_backward_pass(interpreter):
+    x, other = torch.tensor([1.0, 2.0]), torch.tensor([5.0, 5.0])
+    for name, expected in (("square", [2, 4]), ("square_of_the_last", [10, 10])):
+        answer = ask(interpreter, name, x, cotangent=torch.ones(2), later=[other])
+        assert (answer.value.tolist(), answer.gradients.inputs[0].tolist()) == ([1, 4], expected)
+
+
+def test_gradients_may_go_to_the_parameters_alone(plain):
+    model = ask(plain, "Tied", 2).value
+    x, flow = torch.ones(1, 2), torch.ones(1, 2)
+    both, alone = (
+        plain.handle(wire.Call(handle=model.id, args=[x], cotangent=flow, to_inputs=to)).gradients
+        for to in (True, False)
+    )
+    assert both.inputs[0] is not None
+    assert alone.inputs == [None]
+    assert torch.equal(both.parameters["scale"], alone.parameters["scale"])
 
 
 def test_gradients_stay_off_until_the_case_ends(plain):
