@@ -65,7 +65,7 @@ def train(model: nn.Module, data: Tensor, steps: int, lr: float = 3e-3, seed: in
     - Which optimizer, and which rows make up a batch, is your choice. Adam learns the sequence 0 1 2 ... 7 0 1 2 ...
       to a loss below 0.05 within 300 steps at the default `lr`; every row of the data must have its turn.
     - `lr` is the learning rate of the optimizer.
-    - All that is random follows from `seed`: the same model, data and seed give the same losses.
+    - All that `train` itself draws follows from `seed`: the same model, data and seed give the same losses.
     - The losses are those of the training that happened: the k-th is the loss of the k-th step's batch. There are
       `steps` of them, also when the loss is small already. They are Python floats. `data` stays as it is.
     """
