@@ -606,30 +606,16 @@ MISTAKES = [
         zh=("求差值时略去了不是有限数的元素", "内核结果里出现无穷大，是错得最厉害的情形：误差必须反映出来。"),
     ),
     Mistake(
-        "takes_the_softmax_by_hand_without_its_maximum",
-        old="by_hand = scores.softmax(dim=-1) @ v  ",
-        new="weights = scores.exp()\n    by_hand = weights / weights.sum(dim=-1, keepdim=True) @ v  ",
-        caught_by="error_compares_with_attention_by_hand",
-        en=(
-            "divides exp by its sum where the softmax should be",
-            "exp(89) is more than float32 holds, and inf / inf is NaN. Take the largest score away first, as softmax does.",
-        ),
-        zh=(
-            "直接用 exp 除以总和来代替 softmax",
-            "exp(89) 已超出 float32 的范围，inf / inf 就是 NaN。像 softmax 那样，先减去最大的分数。",
-        ),
-    ),
-    Mistake(
         "hides_the_future_with_too_small_a_number_by_hand",
         old="scores.masked_fill(future, -math.inf)",
-        new="scores.masked_fill(future, -100.0)",
+        new="scores.masked_fill(future, -20.0)",
         caught_by="error_compares_with_attention_by_hand",
         en=(
-            "hides the future with -100 in the hand-written attention",
+            "hides the future with -20 in the hand-written attention",
             "An allowed score may lie below that, and then the future wins. Use -inf, or a number no larger than -1e4.",
         ),
         zh=(
-            "手写的注意力里用 -100 来屏蔽未来",
+            "手写的注意力里用 -20 来屏蔽未来",
             "允许看到的分数可能比它还小，那时未来的键反而占优。请用 -inf，或不大于 -1e4 的数。",
         ),
     ),
