@@ -519,6 +519,8 @@ def two_calls_agree(MiniTransformer, reference, idx: Ids["B T", "12"], other: Id
     same(model(idx), first, what="the second call")
     same(model.without_grad(idx), model.without_grad(idx), what="the second call under no_grad")
     model(other)
+    model(idx[:, 1:2])
+    same(model(idx[:, :1]), first[:, :1], what="T = 1, after another call of T = 1")
     model.train()
     model(idx)
     model.eval()
