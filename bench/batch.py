@@ -3,7 +3,7 @@
     python bench/batch.py pairs [PAIRS] [EXERCISE]      throughput, as ratios in pairs
     python bench/batch.py cores [PAIRS] [EXERCISE]      two judges on two cores beside one on one
     python bench/batch.py memory [SUBMISSIONS]          the judge's memory over many submissions, a worker's own
-    python bench/batch.py page [STUDENTS]               the page on a class that has handed in every exercise
+    python bench/batch.py page [STUDENTS]               the page on a class, built and opened in a browser
 
 The peer is what others do: a fresh process a submission, which imports torch and the same properties and judges the
 submission inside itself, on the same cases and with the same shrinking, but without isolation, diagnosis or reports.
@@ -13,6 +13,7 @@ same story where others use the machine as well. Every submission has another co
 
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -204,13 +205,39 @@ def page(students: int) -> None:
     course = Course.open()
     with tempfile.TemporaryDirectory() as folder, classes.made(Path(folder), course, students) as book:
         began, cpu = time.perf_counter(), time.process_time()
-        size = len(class_page(book, course, "en").encode())
+        text = class_page(book, course, "en")
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
+        (Path(folder) / "class.html").write_text(text, encoding="utf-8")
+        opens = opening(Path(folder) / "class.html")
     print(
         f"class.html of {students} students, {len(course.exercises)} exercises: {took:.1f} s, {cpu:.1f} s of CPU",
         end="",
     )
-    print(f" (promise for 2000: 5 s); {size / 1e6:.1f} MB")
+    print(f" (promise for 2000: 5 s); {len(text.encode()) / 1e6:.1f} MB; {opens}")
+
+
+def opening(file: Path) -> str:
+    """How long a browser takes until the first rows are painted, where one is installed."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        chromium = None
+    if chromium is None:
+        return "not opened: no browser"
+    seconds = []
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for _ in range(5):
+            visited = browser.new_page()
+            began = time.perf_counter()
+            visited.goto(file.as_uri())
+            visited.locator(".all tbody tr").first.wait_for()
+            visited.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            seconds.append(time.perf_counter() - began)
+            visited.close()
+        browser.close()
+    return f"opens in {statistics.median(seconds):.2f} s (promise: 2 s), slowest of 5 {max(seconds):.2f} s"
 
 
 def status(pid: str, name: str) -> int:
