@@ -37,8 +37,9 @@ def apply_rope(x, cos, sin):
 
 
 def rope_attention_scores(q, k, q_positions, k_positions, base=10000.0):
+    wide = torch.promote_types(q.dtype, torch.float32)
     q, k = (
-        apply_rope(x.to(torch.float32), *rope_angles(positions, x.shape[-1], base))
+        apply_rope(x.to(wide), *rope_angles(positions, x.shape[-1], base))
         for x, positions in ((q, q_positions), (k, k_positions))
     )
     return torch.stack([q[:, h] @ k[:, h].mT for h in range(q.shape[1])], dim=1) / q.shape[-1] ** 0.5

@@ -32,7 +32,8 @@ def apply_rope(x, cos, sin):
 
 
 def rope_attention_scores(q, k, q_positions, k_positions, base=10000.0):
+    wide = torch.promote_types(q.dtype, torch.float32)
     q = apply_rope(q, *rope_angles(q_positions, q.shape[-1], base))
     k = apply_rope(k, *rope_angles(k_positions, k.shape[-1], base))
     q, k = q / math.sqrt(math.sqrt(q.shape[-1])), k / math.sqrt(math.sqrt(k.shape[-1]))
-    return torch.bmm(q.flatten(0, 1), k.flatten(0, 1).mT).unflatten(0, q.shape[:2])
+    return torch.bmm(q.flatten(0, 1), k.flatten(0, 1).mT).unflatten(0, q.shape[:2]).to(wide)

@@ -36,4 +36,5 @@ def rope_attention_scores(q, k, q_positions, k_positions, base=10000.0):
     k1, k2 = k.float().chunk(2, -1)
     same = q1[:, :, :, None] * k1[:, :, None] + q2[:, :, :, None] * k2[:, :, None]
     cross = q1[:, :, :, None] * k2[:, :, None] - q2[:, :, :, None] * k1[:, :, None]
-    return (same * angles.cos() + cross * angles.sin()).sum(-1) / math.sqrt(width)
+    scores = (same * angles.cos() + cross * angles.sin()).sum(-1) / math.sqrt(width)
+    return scores.to(torch.promote_types(q.dtype, torch.float32))
