@@ -165,6 +165,20 @@ MISTAKES = [
         zh=("一旦要求因果就丢掉了填充掩码", "两个掩码同时生效：键必须被两者都允许。"),
     ),
     Mistake(
+        "forgets_padding_for_a_single_query",
+        old="mask = past if padding is None else past & padding  ",
+        new="mask = past if padding is None or T == 1 else past & padding  ",
+        caught_by="every_size_is_ordinary",
+        en=(
+            "forgets the padding when there is a single causal query",
+            "The newest token sees all that came before, but still no pads: a single query needs its padding too.",
+        ),
+        zh=(
+            "因果且只有一个查询时忘了填充掩码",
+            "最新的 token 看得到之前的一切，但仍看不到填充：只有一个查询时也要用填充掩码。",
+        ),
+    ),
+    Mistake(
         "allows_what_either_mask_allows",
         old=BOTH,
         new="mask = past if padding is None else past | padding  ",

@@ -704,6 +704,21 @@ MISTAKES = [
         zh=("默认值不同", "MiniTransformer() 就是 MiniTransformer(50, 32, 4, 2, 32, 64)。"),
     ),
     Mistake(
+        "applies_the_final_norm_twice",
+        old="x = self.ln(x)  #",
+        new="x = self.ln(self.ln(x))  #",
+        caught_by="logits_agree",
+        en=(
+            "applies the final norm twice",
+            "An encoder built with norm=self.ln ends with that norm already. Twice is once too often, "
+            "and shows as soon as its weights are no longer all ones.",
+        ),
+        zh=(
+            "最后的归一化做了两次",
+            "用 norm=self.ln 构造的编码器，结尾已经做过这次归一化。再做一次就多了；等权重不再全是 1，差别就显出来了。",
+        ),
+    ),
+    Mistake(
         "sees_only_the_last_four_tokens",
         old="x.device).tril()",
         new="x.device).tril().triu(-3)",
