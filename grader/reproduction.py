@@ -107,11 +107,9 @@ class Script:
 
     def _tell_call(self, request: wire.Call, reply: Any) -> None:
         holders = self._holders(request)
-        arguments = [holders.get(id(value)) or self._argument(value) for value in request.args]
-        arguments += [f"{name}={self._argument(value)}" for name, value in request.kwargs.items()]
+        call = self._written(request, holders)
         if request.handle is None and request.name:
             self._used.append(request.name)
-        call = f"{self._target(request)}({', '.join(arguments)})"
         if holders:
             self._lines += [call] if request.grad else ["with torch.no_grad():", f"    {call}"]
         for value in request.args if holders else []:
@@ -128,10 +126,7 @@ class Script:
             self._lines += [f"{leaf}.requires_grad_()" for leaf in leaves]
             self._lines.append(f"{output} = {call}")
             if request.later is not None:
-                others = dict(zip(map(id, tensors), request.later, strict=True))
-                again = [self._argument(others.get(id(value), value)) for value in request.args]
-                again += [f"{k}={self._argument(others.get(id(value), value))}" for k, value in request.kwargs.items()]
-                self._lines.append(f"{self._target(request)}({', '.join(again)})")
+                self._lines.append(self._written(request.again(), {}))
             cotangent = self._argument(request.cotangent)
             outputs = f"list({output})" if isinstance(request.cotangent, list) else output
             self._lines.append(f"torch.autograd.backward({outputs}, {cotangent})")
@@ -144,6 +139,12 @@ class Script:
             self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")
+
+    def _written(self, request: wire.Call, holders: Mapping[int, str]) -> str:
+        """The call as an expression; what it is given is defined above."""
+        arguments = [holders.get(id(value)) or self._argument(value) for value in request.args]
+        arguments += [f"{name}={self._argument(value)}" for name, value in request.kwargs.items()]
+        return f"{self._target(request)}({', '.join(arguments)})"
 
     def _holders(self, request: wire.Call) -> dict[int, str]:
         """Variables that hold the numbers of an earlier call, by the identity of the argument that they become."""

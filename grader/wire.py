@@ -158,6 +158,17 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     to_inputs: bool = True
     device: str = "cpu"
 
+    def again(self) -> Call:
+        """The same call on the tensors of `later` in place of its own."""
+        numbers = iter(self.later or [])
+
+        def swapped(value: Any) -> Any:
+            return next(numbers) if isinstance(value, torch.Tensor) else value
+
+        args = [swapped(value) for value in self.args]
+        kwargs = {name: swapped(value) for name, value in self.kwargs.items()}
+        return Call(name=self.name, handle=self.handle, method=self.method, args=args, kwargs=kwargs)
+
 
 class Parameters(msgspec.Struct, tag_field="tag", tag="parameters", forbid_unknown_fields=True):
     handle: int

@@ -90,17 +90,8 @@ class Interpreter:
         target = self._target(request)
         self._device = request.device
         leaves: list[torch.Tensor] = []
-        wants_gradients = request.cotangent is not None
-        given = (*request.args, *request.kwargs.values())
-        some_want = any(isinstance(value, torch.Tensor) and value.requires_grad for value in given)
-        all_want = wants_gradients and request.to_inputs and not some_want
-        args = [self._given(item, leaves, all_want) for item in request.args]
-        kwargs = {name: self._given(item, leaves, all_want) for name, item in request.kwargs.items()}
-        module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
-        named: list[tuple[str, nn.Parameter]] = []  # as an optimizer holds them, whatever the call puts in their place
-        if wants_gradients and isinstance(module, nn.Module):
-            module.zero_grad(set_to_none=True)
-            named = list(module.named_parameters(remove_duplicate=False))
+        args, kwargs = self._arguments(request, leaves)
+        named = _learning(target) if request.cotangent is not None else []
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
         earlier: list[torch.Tensor] = []
@@ -116,11 +107,11 @@ class Interpreter:
                 value = target(*args, **kwargs)
             grad_mode = torch.is_grad_enabled()
         if request.later is not None:
-            later = iter(request.later)
-            others = [next(later) if isinstance(value, torch.Tensor) else value for value in given]
-            args = [self._given(value, [], False) for value in others]
-            target(*args[: len(request.args)], **dict(zip(request.kwargs, args[len(request.args) :], strict=True)))
-        gradients = self._gradients(value, request.cotangent, leaves, named) if wants_gradients else None
+            others, named_others = self._arguments(request.again(), [])
+            target(*others, **named_others)
+        gradients = None
+        if request.cotangent is not None:
+            gradients = self._gradients(value, request.cotangent, leaves, named)
         return wire.Answer(
             value=self._answer(value),
             inputs=[self._told(leaf) for leaf in leaves] if "inputs" in request.observe else None,
@@ -218,6 +209,14 @@ class Interpreter:
         kept = self._kept[request.handle]
         return kept if request.method is None else getattr(kept, request.method)
 
+    def _arguments(self, request: wire.Call, leaves: list[torch.Tensor]) -> tuple[list[Any], dict[str, Any]]:
+        """What the submission is called with. Where gradients go to the inputs, all want one, or those that say so."""
+        given = (*request.args, *request.kwargs.values())
+        some_want = any(isinstance(value, torch.Tensor) and value.requires_grad for value in given)
+        all_want = request.cotangent is not None and request.to_inputs and not some_want
+        args = [self._given(value, leaves, all_want) for value in request.args]
+        return args, {name: self._given(value, leaves, all_want) for name, value in request.kwargs.items()}
+
     def _given(self, value: Any, leaves: list[torch.Tensor], all_want: bool) -> Any:
         """An argument as the submission gets it; tensors are fresh and are noted in `leaves`, in order."""
         if isinstance(value, torch.Tensor):
@@ -300,6 +299,7 @@ class Interpreter:
         return None if tensor is None else self._told(tensor)
 
     def _told(self, tensor: torch.Tensor) -> Any:
+        """A tensor as it is answered: a copy, unless it is about to be copied into a frame."""
         told = _plain(tensor)
         return told.clone() if self.copies and isinstance(told, torch.Tensor) else told
 
@@ -328,6 +328,15 @@ class Interpreter:
             frames.append(wire.Frame(str(error.filename), error.lineno or 1, "<module>"))
         bases = [_text(base.__name__, 200) for base in type(error).__mro__[:50]]
         return wire.Raised(bases[0], bases, _message(error), frames)
+
+
+def _learning(target: Any) -> list[tuple[str, nn.Parameter]]:
+    """The parameters of what is called, as an optimizer holds them, whatever the call puts in their place."""
+    module = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
+    if not isinstance(module, nn.Module):
+        return []
+    module.zero_grad(set_to_none=True)
+    return list(module.named_parameters(remove_duplicate=False))
 
 
 def _watching(calls: list[wire.KernelCall] | None, spoil: wire.Spoil | None) -> contextlib.AbstractContextManager[None]:
