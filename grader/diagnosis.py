@@ -103,8 +103,11 @@ def names_of(
     good = [p for p in properties if p.name in held]
     exact = [name for name, mistake in mistakes.items() if mistake.answers_like(submission, [*telling, *rest])]
     exact = [name for name in exact if not any(mistakes[name].fails(p) for p in good)]
-    if exact:
+    if len(exact) > 1:  # every case decides between them
+        exact = [name for name in exact if mistakes[name].answers_like(submission, telling, every=True)]
         return exact if len(exact) == 1 else []
+    if exact:
+        return exact
     found: list[str] = []
     for asked in dict.fromkeys(frozenset(p.subjects) for p in telling):
         together = [p for p in [*telling, *rest] if frozenset(p.subjects) == asked]
@@ -132,7 +135,8 @@ def _told(exchanges: Sequence[Exchange]) -> Iterator[Any]:
     for exchange in exchanges:
         request, reply = exchange.request, exchange.reply
         if isinstance(request, wire.Call):
-            trained.update(value.id for value in request.args if isinstance(value, wire.Handle))
+            given = (*request.args, *request.kwargs.values())
+            trained.update(value.id for value in given if isinstance(value, wire.Handle))
         if isinstance(request, wire.Parameters) and isinstance(reply, wire.Answer) and request.handle not in trained:
             rows = reply.value if isinstance(reply.value, list) else []
             named = [row for row in rows if isinstance(row, dict)]

@@ -28,6 +28,7 @@ from grader.mistakes import StaleMistake
 from grader.results import Verdict
 
 PAIRS = 10  # programs with two mistakes, of each exercise
+NAMED = 0.95  # of the mistakes of an exercise
 UNTOUCHED = {Verdict.NOT_IMPLEMENTED, Verdict.SKIPPED, Verdict.NOT_RUN}
 
 
@@ -120,6 +121,10 @@ class Selftest:
                 yield from self._broken_mistake(row)
             if not set(row.named) <= set(row.made):
                 yield f"the {row.kind} {row.name} is taken for {', '.join(row.named)}"
+        mistakes = self.of("mistake")
+        found = sum(row.named == list(row.made) for row in mistakes)
+        if found < NAMED * len(mistakes):
+            yield f"{found} of {len(mistakes)} mistakes are named; it must be {NAMED:.0%}"
         for name in self._run():
             if not any(name in row.caught_by for row in self.rows if row.kind == "mistake"):
                 yield f"the property {name} catches no mistake"
