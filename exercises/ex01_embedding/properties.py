@@ -373,11 +373,12 @@ def written_by_hand(
     weight: Float["V C", 0.4],
     ids: Ids["B T", "V"],
     p: Index["V"],
-    several: Choice[True, False],
+    kind: Choice["a batch, a row, uint8", "one id, more axes, int32"],
 ):
     """The library's embedding is not used, under any name."""
-    shapes = (ids, ids[0], ids.byte()) if several else (ids[0, 0], ids[None], ids.int())
-    made = TokenEmbedding.effects(*weight.shape, padding_idx=p if several else None)
+    batch = "batch" in kind
+    shapes = (ids, ids[0], ids.byte()) if batch else (ids[0, 0], ids[None], ids.int())
+    made = TokenEmbedding.effects(*weight.shape, padding_idx=p if batch else None)
     avoids(made, forbidden)
     first, padded = written(made.value, weight), written(TokenEmbedding(*weight.shape, padding_idx=p), weight)
     for some in shapes:

@@ -444,19 +444,19 @@ def no_full_mask_is_made(
     v: Float["B H T E"],
     padding: Bool["B 1 1 T"],
     kind: Choice[torch.float32, torch.float16, torch.bfloat16],
-    learns: Choice[False, True],
+    grad: Choice[False, True],
 ):
     """No mask of B*H*T*S elements is made on the way, neither of bool nor of two float values: masks broadcast."""
     scores, q, k, v = scores.to(kind), q.to(kind), k.to(kind), v.to(kind)
     for mask in (open_rows(wide, 1), open_rows(keys, 1), open_rows(keys & wide, 1)):
-        no_mask_of(scores.numel(), masked_softmax.effects(scores, mask), learns)
+        no_mask_of(scores.numel(), masked_softmax.effects(scores, mask), grad)
     for mask in ((), (ragged(padding),)):
-        no_mask_of(q.shape[0] * q.shape[1] * q.shape[2] ** 2, causal_attention.effects(q, k, v, *mask), learns)
+        no_mask_of(q.shape[0] * q.shape[1] * q.shape[2] ** 2, causal_attention.effects(q, k, v, *mask), grad)
 
 
-def no_mask_of(elements, effects, learns):
+def no_mask_of(elements, effects, grad):
     """No tensor of so many elements, and of just two different values, was allocated."""
-    for made in effects.allocations_with_grad if learns else effects.allocations:
+    for made in effects.allocations_with_grad if grad else effects.allocations:
         two_valued = made.stored >= elements and made.distinct == 2 and "empty" not in made.op
         holds(not two_valued, "full_mask", shape=made.shape, dtype=made.dtype, op=made.op)
 

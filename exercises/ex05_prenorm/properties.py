@@ -60,7 +60,7 @@ def follows_its_weights(module, twin, seed, x, y, tol, name):
         equal(run(given), twin(given), tol, what=f"{name}(x); optimizer.step(); {name}(x)")
     for grad in (True, False):
         got = refilled(module, x, earlier=[y], grad=grad)
-        equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x)")
+        equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x){'' if grad else ', no_grad'}")
 
 
 def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
@@ -292,7 +292,7 @@ def input_stays_as_it_was(
     x: Float["T B C"],
     hidden: Size["F"],
     seed: Seed,
-    views: Choice[True, False],
+    kind: Choice["transposed, expanded", "strided, wants a gradient"],
 ):
     """x may be any tensor (transposed, expanded, one that wants a gradient) and keeps its values, with no_grad() as well."""
     dim = x.shape[-1]
@@ -301,7 +301,7 @@ def input_stays_as_it_was(
     strided = torch.stack([x, -x], dim=-1)[..., 0]
     for _name, cls, exact, sizes in every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
         module, _ = twins(cls, exact, seed, *sizes)
-        for given in (transposed, expanded) if views else (strided, x.clone().requires_grad_()):
+        for given in (transposed, expanded) if "expanded" in kind else (strided, x.clone().requires_grad_()):
             same(inputs_unchanged(module, given).value, module(given.detach().contiguous()))
         module.eval()
         inputs_unchanged(module, x, grad=False)
@@ -309,7 +309,14 @@ def input_stays_as_it_was(
 
 @prop(points=6, cases=2)
 def dropout_acts_in_training_only(
-    FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], p: Choice[0.5, 0.3], seed: Seed
+    FeedForward,
+    PreNormBlock,
+    reference,
+    x: Float["B T C"],
+    hidden: Size["F"],
+    p: Choice[0.5, 0.3],
+    seed: Seed,
+    default: Choice["left out", "0.0"],
 ):
     """Dropout is on at first, off after eval(), on again after train(), whatever the grad mode; by default it never acts."""
     dim = x.shape[-1]
@@ -329,9 +336,9 @@ def dropout_acts_in_training_only(
             same(other(x), plain, what=f"{name}.eval()(x)")
             module.train()
             _drops(run(x), plain, p, f"{name}(dim, hidden, {p}).eval().train()(x)")
-        default = cls(dim, hidden) if p == 0.5 else cls(dim, hidden, 0.0)
-        fill(default, given_weights(twin, seed))
-        same(default(x), plain, what=f"{name}(dim, hidden).train()(x)")
+        never = cls(dim, hidden) if default == "left out" else cls(dim, hidden, 0.0)
+        fill(never, given_weights(twin, seed))
+        same(never(x), plain, what=f"{name}(dim, hidden).train()(x)")
 
 
 def _drops(got, plain, p, where):

@@ -151,6 +151,7 @@ def scores_have_the_right_value(
     at: Ids["T", "50"],
     keys: Ids["S", "50"],
     base: Choice[10000.0, 300.0],
+    grad: Choice[True, False],
 ):
     """The scores are those of queries at q_positions and keys at k_positions, scaled, for any positions and base."""
     equal(rope_attention_scores(q, k, at, keys, base), reference.rope_attention_scores(q, k, at, keys, base))
@@ -161,7 +162,7 @@ def scores_have_the_right_value(
         )
     earlier = [-q, k.flip(0), at + 3, keys.flip(0)]
     equal(
-        refilled(rope_attention_scores, q, k, at, keys, earlier=earlier, grad=base == 300),
+        refilled(rope_attention_scores, q, k, at, keys, earlier=earlier, grad=grad),
         reference.rope_attention_scores(q, k, at, keys),
         what="q.copy_(...); k.copy_(...); rope_attention_scores(q, k, ...)",
     )
@@ -346,16 +347,16 @@ def leaves_its_inputs_alone(
     k: Float["B H S 2*P"],
     at: Ids["T", "50"],
     keys: Ids["S", "50"],
-    recorded: Choice[True, False],
+    grad: Choice[True, False],
 ):
     """No function changes the vectors, tables or positions it is given, whether gradients are recorded or not."""
-    inputs_unchanged(rotate_half, q, grad=recorded)
-    inputs_unchanged(rope_angles, at, q.shape[-1], grad=recorded)
-    inputs_unchanged(rope_angles, at / 2, q.shape[-1], grad=recorded)
-    inputs_unchanged(rope_angles, at.double() / 2, q.shape[-1], grad=recorded)
-    inputs_unchanged(apply_rope, q, *tables(reference, at, q.shape[-1]), grad=recorded)
-    inputs_unchanged(rope_attention_scores, q, k, at, keys, grad=recorded)
-    inputs_unchanged(rope_attention_scores, q, k, at / 2, keys / 2, grad=recorded)
+    inputs_unchanged(rotate_half, q, grad=grad)
+    inputs_unchanged(rope_angles, at, q.shape[-1], grad=grad)
+    inputs_unchanged(rope_angles, at / 2, q.shape[-1], grad=grad)
+    inputs_unchanged(rope_angles, at.double() / 2, q.shape[-1], grad=grad)
+    inputs_unchanged(apply_rope, q, *tables(reference, at, q.shape[-1]), grad=grad)
+    inputs_unchanged(rope_attention_scores, q, k, at, keys, grad=grad)
+    inputs_unchanged(rope_attention_scores, q, k, at / 2, keys / 2, grad=grad)
 
 
 @prop(points=3, cases=3, sizes=EVEN)

@@ -160,7 +160,8 @@ def values_agree(module, right, x, y, seed, name):
         equal(module.without_grad(x), right(x), what=f"{name}.{mode}()(x), other weights, no_grad")
         equal(module(x), right(x), what=f"{name}.{mode}()(x), other weights")
     for grad in (True, False):
-        equal(refilled(module, x, earlier=[y], grad=grad), right(x), what=f"{name}(x); x.copy_(...); {name}(x)")
+        what = f"{name}(x); x.copy_(...); {name}(x){'' if grad else ', no_grad'}"
+        equal(refilled(module, x, earlier=[y], grad=grad), right(x), what=what)
 
 
 @prop(points=4, cases=2)
