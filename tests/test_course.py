@@ -5,7 +5,8 @@ import string
 
 import pytest
 
-from grader.bench import properties_of, record_of
+from grader import wire
+from grader.bench import Bench, properties_of, record_of
 from grader.exercises import Course
 from grader.selftest import selftest
 
@@ -75,6 +76,21 @@ def test_every_mistake_speaks_both_languages(exercise):
 def test_every_variant_says_what_is_unusual(exercise):
     for name, source in exercise.variants.items():
         assert re.match(r'"""\S', source), name
+
+
+@each_exercise
+def test_inputs_are_looked_at_with_gradients_and_without(exercise):
+    """An input that is overwritten only under no_grad() is overwritten."""
+    bench = Bench(exercise)
+    modes = set()
+    for p in bench.properties:
+        if "inputs_unchanged" not in p.body.__code__.co_names:
+            continue
+        for case in p.cases():
+            p.check(bench.plain, bench.exact, case, exercise.forbidden)
+            calls = [e.request for e in bench.plain.exchanges if isinstance(e.request, wire.Call)]
+            modes |= {call.grad for call in calls if "inputs" in call.observe}
+    assert modes == {True, False}
 
 
 @pytest.mark.promises

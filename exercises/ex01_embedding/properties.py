@@ -268,17 +268,22 @@ def forward_builds_no_one_hot(
 
 @prop(points=3, cases=2)
 def leaves_ids_and_weights_alone(
-    TokenEmbedding, one_hot_embedding, weight: Float["V C", 2.0], ids: Ids["B T", "V"], p: Index["V"]
+    TokenEmbedding,
+    one_hot_embedding,
+    weight: Float["V C", 2.0],
+    ids: Ids["B T", "V"],
+    p: Index["V"],
+    grad: Choice[True, False],
 ):
     """Neither the ids nor the weights are changed by a lookup."""
-    inputs_unchanged(one_hot_embedding, ids, weight)
+    inputs_unchanged(one_hot_embedding, ids, weight, grad=grad)
     for padding, table in ((None, weight), (p, with_padding(weight.clone(), p))):
         embed = TokenEmbedding(*weight.shape, padding_idx=padding)
         start_of(embed, *weight.shape)
         written(embed, table)
         for mode in (embed.train, embed.eval):
             mode()
-            equal(inputs_unchanged(embed, ids).value, table[ids])
+            equal(inputs_unchanged(embed, ids, grad=grad).value, table[ids])
             exactly(embed.parameters()["weight"].value, table, what="weight")
 
 

@@ -308,8 +308,9 @@ def inputs_stay_as_they_were(
     axes = {"[T, D]": 2, "[B, H, T, D]": 4}.get(kind, 3)
     kept = {"float64": torch.float64, "float16": torch.float16}.get(kind, torch.float32)
     q, k, v = (last(x, axes).to(kept) for x in (q, k, v))
-    inputs_unchanged(attention_scores, q, k)
-    inputs_unchanged(attention, q, k, v)
+    for grad in (True, False):
+        inputs_unchanged(attention_scores, q, k, grad=grad)
+        inputs_unchanged(attention, q, k, v, grad=grad)
 
 
 @prop(points=2, needs=["value"])

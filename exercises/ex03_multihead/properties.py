@@ -289,9 +289,10 @@ def inputs_stay_as_they_were(
 ):
     """The tensors that were handed in are the same afterwards."""
     number = heads.shape[1]
-    inputs_unchanged(split_heads, x.to(kind), number)
-    inputs_unchanged(merge_heads, heads.to(kind))
-    inputs_unchanged(multi_head_attention, qkv.to(kind), number)
+    for grad in (True, False):
+        inputs_unchanged(split_heads, x.to(kind), number, grad=grad)
+        inputs_unchanged(merge_heads, heads.to(kind), grad=grad)
+        inputs_unchanged(multi_head_attention, qkv.to(kind), number, grad=grad)
 
 
 @prop(points=2, needs=ALL_VALUES, sizes=ANY_H)

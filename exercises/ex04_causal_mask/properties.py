@@ -475,18 +475,19 @@ def leaves_its_inputs_alone(
     k: Float["B H T D"],
     v: Float["B H T E"],
     padding: Bool["B 1 1 T"],
+    grad: Choice[True, False],
 ):
     """No function changes the scores, masks, ids, queries, keys or values it is given."""
-    inputs_unchanged(padding_mask, ids, 2)
-    inputs_unchanged(combine_masks, mask, wide)
-    inputs_unchanged(combine_masks, wide, mask)
-    inputs_unchanged(combine_masks, wide, ~wide | wide.flip(0))
-    inputs_unchanged(masked_softmax, scores, mask)
-    inputs_unchanged(masked_softmax, scores, wide)
-    inputs_unchanged(causal_attention, q, k, v)
-    inputs_unchanged(causal_attention, q, k, v, padding)
-    inputs_unchanged(causal_attention, q, k, v, torch.zeros_like(padding))
-    inputs_unchanged(masked_softmax, scores, torch.zeros_like(mask))
+    inputs_unchanged(padding_mask, ids, 2, grad=grad)
+    inputs_unchanged(combine_masks, mask, wide, grad=grad)
+    inputs_unchanged(combine_masks, wide, mask, grad=grad)
+    inputs_unchanged(combine_masks, wide, ~wide | wide.flip(0), grad=grad)
+    inputs_unchanged(masked_softmax, scores, mask, grad=grad)
+    inputs_unchanged(masked_softmax, scores, wide, grad=grad)
+    inputs_unchanged(causal_attention, q, k, v, grad=grad)
+    inputs_unchanged(causal_attention, q, k, v, padding, grad=grad)
+    inputs_unchanged(causal_attention, q, k, v, torch.zeros_like(padding), grad=grad)
+    inputs_unchanged(masked_softmax, scores, torch.zeros_like(mask), grad=grad)
 
 
 @prop(points=2, cases=2)

@@ -425,8 +425,9 @@ def inputs_are_any_tensors_and_stay(
     same(exact, fused_attention(q, k, v, causal=True, padding=padding))
     for causal, wanted in ((False, True), (True, True), (True, False)):
         effects = inputs_unchanged(attention_error, q.clone().requires_grad_(wanted), *one_head, causal=causal)
-    inputs_unchanged(attention_error, *plain)
-    inputs_unchanged(fused_attention, *plain, padding=padding.contiguous())
+    for grad in (True, False):
+        inputs_unchanged(attention_error, *plain, grad=grad)
+        inputs_unchanged(fused_attention, *plain, padding=padding.contiguous(), grad=grad)
     holds(effects.keeps_grad_mode, "grad_mode_left")
 
 

@@ -351,7 +351,8 @@ def inputs_stay_as_they_were(
         same(inputs_unchanged(module, expanded).value, repeated, what="input: expanded")
         same(module.without_grad(expanded), repeated, what="input: expanded, no_grad")  # cannot be written to
         module.eval()
-        same(inputs_unchanged(module, x).value, want, what="input: plain, eval mode")
+        for grad in (True, False):
+            same(inputs_unchanged(module, x, grad=grad).value, want, what="input: plain, eval mode")
         same(module.without_grad(expanded), repeated, what="input: expanded, eval mode, no_grad")
 
 

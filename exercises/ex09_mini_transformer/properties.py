@@ -603,3 +603,4 @@ def inputs_stay_as_they_were(MiniTransformer, reference, idx: Ids["B T", "12"], 
         same(inputs_unchanged(model, value).value, want, what=f"ids: {kind}")
     model.train()
     inputs_unchanged(model, idx.repeat(9, 1))
+    inputs_unchanged(model, idx, grad=False)

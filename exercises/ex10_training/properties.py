@@ -140,8 +140,9 @@ def inputs_stay_as_they_are(
 ):
     """Logits, ids and data are the same after the call."""
     padded = ragged(ids, pad)
-    inputs_unchanged(shift, padded)
-    inputs_unchanged(next_token_loss, logits, padded, pad)
+    for grad in (True, False):
+        inputs_unchanged(shift, padded, grad=grad)
+        inputs_unchanged(next_token_loss, logits, padded, pad, grad=grad)
     inputs_unchanged(next_token_loss, logits[:1], padded[:1], pad)
     inputs_unchanged(next_token_loss, logits.requires_grad_(), padded)
     model = subject.make("causal_model", **LIVELY, vocab=logits.shape[-1])

@@ -304,7 +304,7 @@ def few_texts_follow_the_softmax(generate, subject, setting: Choice[(1, None), (
 def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"]):
     """The logits, the prompt, the model, and what the model answered are the same afterwards."""
     for length, arguments in ((8, {"temperature": 0.5}), (2, {"top_k": 3}), (8, {"temperature": 0}), (5, {})):
-        inputs_unchanged(next_token, logits, **arguments)
+        inputs_unchanged(next_token, logits, grad=False, **arguments)
         inputs_unchanged(next_token, logits.clone().requires_grad_(), **arguments)
         model, prompt = writer(subject, 3, length, 2)
         inputs_unchanged(generate, model, prompt, 3, **arguments)

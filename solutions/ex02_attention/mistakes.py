@@ -704,6 +704,22 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "scales_the_queries_in_place_without_gradients",
+        old="    products = q @ k.transpose(-2, -1)  #",
+        new="    if not torch.is_grad_enabled():\n"
+        "        return q.div_(math.sqrt(head_width)) @ k.transpose(-2, -1)\n"
+        "    products = q @ k.transpose(-2, -1)  #",
+        caught_by="inputs_stay_as_they_were",
+        en=(
+            "scales the queries in place where no gradient is recorded",
+            "Under torch.no_grad() the caller still owns q: q.div_ changes it there, too. Divide into a new tensor.",
+        ),
+        zh=(
+            "不记录梯度时原地缩放查询",
+            "在 torch.no_grad() 下，q 仍是调用者的：q.div_ 照样会改动它。请除出一个新张量。",
+        ),
+    ),
+    Mistake(
         "transposes_the_keys_in_place",
         old=PRODUCTS,
         new="    products = q @ k.transpose_(-2, -1)\n",
