@@ -15,7 +15,7 @@ import math
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import torch
@@ -242,11 +242,15 @@ Reply = Loaded | Answer | Raised
 # -------------------------------------------------------------------------------------------- encoding
 
 
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+_Sizes = Annotated[list[_Size], msgspec.Meta(max_length=RANK_MAX)]
+
+
 class _TensorHead(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     dtype: str
-    shape: list[int]
-    stride: list[int] | None  # None: contiguous
-    nbytes: int
+    shape: _Sizes
+    stride: _Sizes | None  # None: contiguous
+    nbytes: _Size
     requires_grad: bool
 
 
@@ -291,12 +295,12 @@ def _packed(value: Any, chunks: list[bytes], depth: int) -> Any:
 
 
 def _tensor_head(tensor: torch.Tensor, chunks: list[bytes]) -> bytes:
-    stored = tensor.detach()
+    stored, stride = tensor, None
     if stored.is_conj() or stored.is_neg():
-        stored = stored.resolve_conj().resolve_neg()
-    stride = None if stored.is_contiguous() else list(stored.stride())
-    if stride is not None:
-        stored = stored.as_strided((_extent(stored.shape, stride),), (1,))
+        stored = stored.detach().resolve_conj().resolve_neg()
+    if not stored.is_contiguous():
+        stride = list(stored.stride())
+        stored = stored.detach().as_strided((_extent(stored.shape, stride),), (1,))
     size = stored.numel() * stored.element_size()
     if size > PAYLOAD_MAX:
         raise FrameTooLarge(f"a tensor of {size} bytes")
@@ -389,26 +393,24 @@ class _Reader:
         dtype = DTYPES.get(head.dtype)
         if dtype is None:
             raise MalformedFrame("an unknown dtype")
-        self._check_sizes(head, dtype)
-        chunk = self.payload[self.read : self.read + head.nbytes]
-        self.read += head.nbytes
-        tensor = _from_bytes(chunk, dtype)
+        end = self.read + head.nbytes
+        if self._stored(head) * dtype.itemsize != head.nbytes or end > len(self.payload):
+            raise MalformedFrame("the shape does not agree with the bytes")
+        tensor = _from_bytes(self.payload[self.read : end], dtype, self.hostile)
+        self.read = end
         tensor = tensor.view(head.shape) if head.stride is None else tensor.as_strided(head.shape, head.stride)
-        return tensor.requires_grad_(head.requires_grad) if head.requires_grad and not self.hostile else tensor
+        return tensor.requires_grad_() if head.requires_grad and not self.hostile else tensor
 
-    def _check_sizes(self, head: _TensorHead, dtype: torch.dtype) -> None:
-        if min((head.nbytes, *head.shape, *(head.stride or ()))) < 0 or len(head.shape) > RANK_MAX:
-            raise MalformedFrame("sizes that no tensor has")
-        if math.prod(filter(None, head.shape)) > ELEMENTS_MAX:
+    def _stored(self, head: _TensorHead) -> int:
+        """How many elements come with a tensor."""
+        count = math.prod(head.shape)
+        if (count or math.prod(filter(None, head.shape))) > ELEMENTS_MAX:
             raise MalformedFrame("a tensor of too many elements")
         if head.stride is None:
-            stored = math.prod(head.shape)
-        elif self.hostile or len(head.stride) != len(head.shape):
+            return count
+        if self.hostile or len(head.stride) != len(head.shape):
             raise MalformedFrame("a stride")
-        else:
-            stored = _extent(head.shape, head.stride)
-        if stored * dtype.itemsize != head.nbytes or self.read + head.nbytes > len(self.payload):
-            raise MalformedFrame("the shape does not agree with the bytes")
+        return _extent(head.shape, head.stride)
 
     def dtype(self, data: memoryview) -> torch.dtype:
         dtype = DTYPES.get(bytes(data).decode(errors="replace"))
@@ -444,10 +446,10 @@ _HEADS = msgspec.msgpack.Decoder(_TensorHead)
 _EXTENSIONS: dict[type, int] = {Handle: _HANDLE, Opaque: _OPAQUE, Stream: _STREAM}
 
 
-def _from_bytes(chunk: memoryview, dtype: torch.dtype) -> torch.Tensor:
-    """A flat tensor of its own memory. A bool that is neither 0 nor 1 becomes True."""
+def _from_bytes(chunk: memoryview, dtype: torch.dtype, hostile: bool) -> torch.Tensor:
+    """A flat tensor of its own memory. A bool that is neither 0 nor 1, which only a hostile one is, becomes True."""
     if not chunk:
         return torch.empty(0, dtype=dtype)
-    if dtype is torch.bool:
+    if dtype is torch.bool and hostile:
         return torch.frombuffer(bytearray(chunk), dtype=torch.uint8) != 0
     return torch.frombuffer(bytearray(chunk), dtype=dtype)

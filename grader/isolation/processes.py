@@ -128,6 +128,8 @@ def _environment() -> dict[str, str]:
         **{name: os.environ[name] for name in kept if name in os.environ},
         **one_thread,
         "MALLOC_ARENA_MAX": "1",  # an arena for each thread would eat the memory limit
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # large tensors too come from memory that was used before: in a
+        "MALLOC_TRIM_THRESHOLD_": str(128 << 20),  # long sequence the faults on fresh pages are half of the work
         "TORCHDYNAMO_DISABLE": "1",
         "KINETO_LOG_LEVEL": "99",
         "PYTHONHASHSEED": "0",  # the same submission, the same order of its sets

@@ -73,6 +73,8 @@ class Observation:
 
     def recording(self) -> contextlib.AbstractContextManager[object]:
         """Inside, the records are made."""
+        if not self.wanted:
+            return contextlib.nullcontext()
         stack = contextlib.ExitStack()
         if self.flow is not None:
             stack.enter_context(_tracing_locals(self.flow, self._files))

@@ -7,6 +7,7 @@ of references and mistakes in the judge's own process, there in float64.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -248,7 +249,7 @@ class Interpreter:
         pairs = [(out, cot.to(out.dtype)) for out, cot in pairs if out.requires_grad]
         if pairs:  # as a sum, since handing cotangents to `backward` imports sympy at its first use: half a second
             torch.set_grad_enabled(True)
-            torch.stack([(out * cot).sum().float() for out, cot in pairs]).sum().backward()  # type: ignore[no-untyped-call]
+            functools.reduce(torch.add, [(out * cot).sum() for out, cot in pairs]).backward()
         parameters = {name: self._told_or_none(parameter.grad) for name, parameter in named}
         for _, parameter in named:
             parameter.grad = None
@@ -424,19 +425,18 @@ def _same_shape(output: object, cotangent: torch.Tensor) -> bool:
 
 def _plain(tensor: torch.Tensor) -> Any:
     """The tensor detached, resolved and contiguous, or Opaque where it is of a kind that the wire does not carry."""
-    kind = _type_name(tensor)
-    tensor = torch.Tensor.detach(tensor)  # a plain tensor, also of a class derived from Parameter
-    if type(tensor) is not torch.Tensor:
-        return wire.Opaque(kind)
-    if tensor.layout is not torch.strided:
-        return wire.Opaque(f"tensor of layout {str(tensor.layout).removeprefix('torch.')}")
-    if tensor.device.type not in ("cpu", "cuda"):
-        return wire.Opaque(f"tensor on device {tensor.device.type}")
-    if tensor.is_nested or tensor.is_quantized or tensor.dtype not in wire.DTYPE_NAMES or tensor.dim() > wire.RANK_MAX:
-        return wire.Opaque(f"tensor of dtype {str(tensor.dtype).removeprefix('torch.')}, rank {tensor.dim()}")
-    if tensor.numel() * tensor.element_size() > wire.PAYLOAD_MAX:
-        return wire.Opaque(f"tensor of {tensor.numel() * tensor.element_size()} bytes")
-    return tensor.cpu().resolve_conj().resolve_neg().contiguous()
+    plain = torch.Tensor.detach(tensor)  # a plain tensor, also of a class derived from Parameter
+    if type(plain) is not torch.Tensor:
+        return wire.Opaque(_type_name(tensor))
+    if plain.layout is not torch.strided:
+        return wire.Opaque(f"tensor of layout {str(plain.layout).removeprefix('torch.')}")
+    if plain.device.type not in ("cpu", "cuda"):
+        return wire.Opaque(f"tensor on device {plain.device.type}")
+    if plain.is_nested or plain.is_quantized or plain.dtype not in wire.DTYPE_NAMES or plain.dim() > wire.RANK_MAX:
+        return wire.Opaque(f"tensor of dtype {str(plain.dtype).removeprefix('torch.')}, rank {plain.dim()}")
+    if plain.nbytes > wire.PAYLOAD_MAX:
+        return wire.Opaque(f"tensor of {plain.nbytes} bytes")
+    return plain.cpu().resolve_conj().resolve_neg().contiguous()
 
 
 def _type_name(value: object) -> str:
