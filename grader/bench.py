@@ -23,6 +23,7 @@ from grader.submissions import Submission
 from grader.turns import Turns
 
 POINTS = 100
+TELLING = (Verdict.FAILED, Verdict.RAISED)  # the verdicts after which answers tell something about the mistake
 
 Testimonies = Mapping[tuple[str, int], Testimony]
 
@@ -35,10 +36,9 @@ class Judged:
     testimonies: Testimonies
 
     @property
-    def failed(self) -> list[str]:
-        """The properties whose answers tell something about the mistake."""
-        telling = (Verdict.FAILED, Verdict.RAISED)
-        return [name for name, result in self.results.items() if result.verdict in telling]
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict on each property."""
+        return {name: result.verdict for name, result in self.results.items()}
 
 
 class Bench:
@@ -96,23 +96,28 @@ class Bench:
         self, start: Callable[[], Worker], submission: Source | Submission, judged: Judged, lang: str
     ) -> list[Diagnosis]:
         """The named mistakes of a submission that failed properties."""
-        if not judged.failed:
-            return []
         session = Session(start, submission)
         try:
-            names = self.names_of(session, judged.failed, judged.testimonies)
+            names = self.names_of(session, judged.verdicts, judged.testimonies)
         except (WorkerEnded, SubmissionRaised, WrongAnswer):
             return []
         finally:
             session.close()
         return [Diagnosis(name, self.named[name].says(lang), self.named[name].why(lang)) for name in names]
 
-    def names_of(self, session: Session, failed: Sequence[str], known: Testimonies) -> list[str]:
-        """The names alone. The submission is asked only what is not known; raises what its worker ends with."""
-        witness = self._witness(session.subject, known)
-        held = {p.name for p in self._asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
+    def names_of(self, session: Session, verdicts: Mapping[str, Verdict], known: Testimonies) -> list[str]:
+        """The names alone. What was skipped tells nothing; of the rest the submission is asked what is not known.
+
+        Raises:
+            WorkerEnded, SubmissionRaised, WrongAnswer: it did not answer that.
+        """
+        failed = [name for name, verdict in verdicts.items() if verdict in TELLING]
+        if not failed:
+            return []
+        asked = [p for p in self._asked if verdicts.get(p.name) is not Verdict.SKIPPED]
+        held = {p.name for p in asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
         possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
-        return names_of(witness, possible, self._asked, failed, held)
+        return names_of(self._witness(session.subject, known), possible, asked, failed, held)
 
     def learn(self, name: str, known: Testimonies) -> None:
         """A named mistake has been judged itself."""

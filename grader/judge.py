@@ -407,7 +407,7 @@ class Judge:
         from grader.drawing import smallest_failure  # imports Hypothesis, which takes its time
 
         known = self._transcripts.smallest(way) if self._transcripts is not None else None
-        if known is not None and fails(known):
+        if known is not None and (known in found or fails(known)):
             return found[known]
         budget = max(LEAST_SEARCH, min(LONGEST_SEARCH, self._budget))
         relaxed = self._plain is not None  # sizes that a property was not written for show on the reference alone

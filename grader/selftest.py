@@ -195,10 +195,9 @@ def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ..
         verdicts[p.name], measurements[p.name] = outcome.verdict, ledger
         if outcome.failure is not None and outcome.failure.case is not None:
             failed_at[p.name] = p.cases().index(outcome.failure.case) + 1
-    failed = [name for name, verdict in verdicts.items() if verdict in (Verdict.FAILED, Verdict.RAISED)]
     if kind == "mistake":
         bench.learn(name, judge.testimonies)  # where it fails it is asked once more, as a submission and as the mistake
-    named = bench.names_of(again, failed, judge.testimonies) if made else []
+    named = bench.names_of(again, verdicts, judge.testimonies) if made else []
     session.close()
     again.close()
     return Row(kind, name, verdicts, measurements, failed_at, made, named)
