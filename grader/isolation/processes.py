@@ -127,6 +127,7 @@ def _environment() -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
         **one_thread,
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # to fork, and to end, a process of large pages takes a fifth
         "MALLOC_ARENA_MAX": "1",  # an arena for each thread would eat the memory limit
         "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # large tensors too come from memory that was used before: in a
         "MALLOC_TRIM_THRESHOLD_": str(128 << 20),  # long sequence the faults on fresh pages are half of the work
