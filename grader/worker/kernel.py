@@ -20,6 +20,9 @@ from grader.wire import KernelCall, Spoil
 NAME = "scaled_dot_product_attention"
 PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 CALLS_MAX = 10_000
+KEYS = ("CPU", "AutogradCPU", *(("CUDA", "AutogradCUDA") if torch.version.cuda else ()))
+_OPERATOR: Any = torch.ops.aten.scaled_dot_product_attention
+KERNELS: frozenset[Any] = frozenset({torch._C._nn.scaled_dot_product_attention, _OPERATOR, _OPERATOR.default})
 
 
 @contextlib.contextmanager
@@ -30,7 +33,7 @@ def watching_kernel(calls: list[KernelCall], spoil: Spoil | None) -> Iterator[No
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a kernel is overridden is the point
-            for key in ("CPU", "AutogradCPU", "CUDA", "AutogradCUDA"):
+            for key in KEYS:
                 library.impl(NAME, watch.from_dispatcher, key)
         with _Mode(watch):
             yield
@@ -47,7 +50,7 @@ class _Watch:
         self.inside = False
 
     def from_dispatcher(self, *args: Any, **kwargs: Any) -> Any:
-        kernel = torch.ops.aten.scaled_dot_product_attention.default.decompose
+        kernel = _OPERATOR.default.decompose
         return kernel(*args, **kwargs) if self.inside else self.around(kernel, args, kwargs)
 
     def around(self, kernel: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -75,11 +78,6 @@ class _Mode(TorchFunctionMode):
         self.watch = watch
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if _is_kernel(func) and not self.watch.inside:
+        if func in KERNELS and not self.watch.inside:
             return self.watch.around(func, args, kwargs or {})
         return func(*args, **(kwargs or {}))
-
-
-def _is_kernel(func: Any) -> bool:
-    operator = torch.ops.aten.scaled_dot_product_attention
-    return func in (torch._C._nn.scaled_dot_product_attention, operator, operator.default)
