@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.subject import Module, given_weights
+from grader.subject import Module, Parameter, given_weights
 
 AGREE = 1e-4  # two modules agree up to this, relative to 1 + the largest answer
 NOISE = 1e-4  # float32 gradients are right up to this share of the largest in their class ...
@@ -69,7 +69,11 @@ class Layout:
 
 def shapes(module: Module, preferred: Sequence[str] = ()) -> dict[str, torch.Size]:
     """The shapes of a module's parameters by name; a shared one once, under a preferred name if it has one."""
-    parameters = module.parameters()
+    return shapes_of(module.parameters(), preferred)
+
+
+def shapes_of(parameters: Mapping[str, Parameter], preferred: Sequence[str] = ()) -> dict[str, torch.Size]:
+    """The same of parameters that have been asked for already."""
     names: dict[str, str] = {}
     for name, parameter in parameters.items():
         first = parameter.same_as or name
@@ -89,8 +93,12 @@ def find(
     sure = nearest(theirs, models, inputs, likely(theirs, models[0]), seed)
     if sure is not None and sure[2]:
         return sure[:2]
-    for attempt, model in itertools.product(range(ATTEMPTS), models):
-        found = by_behaviour(theirs, model, inputs, fixed=fixed, seed=seed + attempt)
+    our_shapes = shapes(models[0])
+    here, ours = _Flat(theirs, shapes(theirs, tuple(our_shapes))), [_Flat(model, our_shapes) for model in models]
+    if here.total != ours[0].total:
+        return None
+    for attempt, there in itertools.product(range(ATTEMPTS), ours):
+        found = _Refinement(here, there, inputs, seed + attempt).run(fixed)
         sure = nearest(theirs, models, inputs, [found], seed) if found is not None else None
         if sure is not None and sure[2]:
             return sure[:2]
@@ -145,8 +153,8 @@ def close(got: Any, want: Tensor) -> bool:
 
 def likely(theirs: Module, ours: Module) -> Iterator[Layout]:
     """All names equal; else equal names kept and the rest paired by shapes; else all paired by shapes."""
-    our_shapes = shapes(ours)
-    their_shapes, aliases = shapes(theirs, tuple(our_shapes)), theirs.parameters()
+    our_shapes, aliases = shapes(ours), theirs.parameters()
+    their_shapes = shapes_of(aliases, tuple(our_shapes))
     kept = {
         name: [name] for name, shape in our_shapes.items() if name in aliases and aliases[name].value.shape == shape
     }
@@ -213,22 +221,11 @@ def _parts(shapes: Mapping[str, torch.Size]) -> list[list[str]]:
 # ---- by behaviour
 
 
-def by_behaviour(
-    theirs: Module, ours: Module, inputs: Sequence[Any], *, fixed: Sequence[str] = (), seed: int = 0
-) -> Layout | None:
-    """The layout under which `theirs` computes what `ours` does, found from values and gradients alone."""
-    our_shapes = shapes(ours)
-    there = _Flat(ours, our_shapes)
-    here = _Flat(theirs, shapes(theirs, tuple(our_shapes)))
-    if here.total != there.total:
-        return None
-    return _Refinement(here, there, inputs, seed).run(fixed)
-
-
 class _Refinement:
-    """Two modules, and for each element of either the number of its class.
+    """The layout under which one module computes what another does, found from values and gradients alone.
 
-    What has the same number has not been told apart so far; a class has as many elements of theirs as of ours.
+    Each element of either has the number of its class. What has the same number has not been told apart so far; a
+    class has as many elements of theirs as of ours.
     """
 
     def __init__(self, theirs: _Flat, ours: _Flat, inputs: Sequence[Any], seed: int) -> None:
