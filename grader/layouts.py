@@ -89,6 +89,7 @@ def find(
 
     The models have the same parameters and differ in what the text leaves open, such as the activation. `inputs`
     is what they are called with. Parameters whose names are `fixed`, where theirs has them, are taken at their word.
+    Where one agrees, all are left with the same weights.
     """
     sure = nearest(theirs, models, inputs, likely(theirs, models[0]), seed)
     if sure is not None and sure[2]:
