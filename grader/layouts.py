@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from grader.subject import Module, given_weights
+from grader.subject import Module, Parameter, given_weights
 
 AGREE = 1e-4  # two modules agree up to this, relative to 1 + the largest answer
 NOISE = 1e-4  # float32 gradients are right up to this share of the largest in their class ...
@@ -69,7 +69,11 @@ class Layout:
 
 def shapes(module: Module, preferred: Sequence[str] = ()) -> dict[str, torch.Size]:
     """The shapes of a module's parameters by name; a shared one once, under a preferred name if it has one."""
-    parameters = module.parameters()
+    return shapes_of(module.parameters(), preferred)
+
+
+def shapes_of(parameters: Mapping[str, Parameter], preferred: Sequence[str] = ()) -> dict[str, torch.Size]:
+    """The same of parameters that have been asked for already."""
     names: dict[str, str] = {}
     for name, parameter in parameters.items():
         first = parameter.same_as or name
@@ -85,6 +89,7 @@ def find(
 
     The models have the same parameters and differ in what the text leaves open, such as the activation. `inputs`
     is what they are called with. Parameters whose names are `fixed`, where theirs has them, are taken at their word.
+    Where one agrees, all are left with the same weights.
     """
     sure = nearest(theirs, models, inputs, likely(theirs, models[0]), seed)
     if sure is not None and sure[2]:
@@ -145,8 +150,8 @@ def close(got: Any, want: Tensor) -> bool:
 
 def likely(theirs: Module, ours: Module) -> Iterator[Layout]:
     """All names equal; else equal names kept and the rest paired by shapes; else all paired by shapes."""
-    our_shapes = shapes(ours)
-    their_shapes, aliases = shapes(theirs, tuple(our_shapes)), theirs.parameters()
+    our_shapes, aliases = shapes(ours), theirs.parameters()
+    their_shapes = shapes_of(aliases, tuple(our_shapes))
     kept = {
         name: [name] for name, shape in our_shapes.items() if name in aliases and aliases[name].value.shape == shape
     }
