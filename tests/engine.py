@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from grader import wire
 from grader.bench import Bench
 from grader.exercises import Course
 from grader.judge import LocalWorker, Source
@@ -9,6 +10,13 @@ from grader.results import PropertyResult
 
 TINY = Path(__file__).parent / "courses" / "tiny"
 MAIN = "ex01_scores.py"
+
+
+class Framed(LocalWorker):
+    """Takes frames as a worker process does."""
+
+    def ask_all(self, frames):
+        return [wire.encode(self.ask(wire.decode_request(frame))) for frame in frames]
 
 
 def tiny_bench() -> Bench:

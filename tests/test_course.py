@@ -3,11 +3,14 @@
 import re
 import string
 
+import engine
 import pytest
 
 from grader import wire
 from grader.bench import Bench, properties_of, record_of
 from grader.exercises import Course
+from grader.judge import Judge, Session
+from grader.replay import Transcripts
 from grader.selftest import selftest
 
 EXERCISES = Course.open().exercises
@@ -36,6 +39,20 @@ def test_points_add_to_100(exercise):
 @each_exercise
 def test_its_cases_are_on_record(exercise):
     assert exercise.record.read_text(encoding="utf-8") == record_of(exercise), "run `grade author cases`"
+
+
+@each_exercise
+def test_the_next_submission_is_asked_in_one_go(exercise):
+    """A property that writes into what it has asked with asks something else each time, and all is asked twice."""
+    bench, transcripts = Bench(exercise), Transcripts()
+    for _ in range(2):
+        session = Session(engine.Framed, bench.reference)
+        judge = Judge(session, bench.exact, bench.plain, exercise.forbidden, transcripts=transcripts)
+        for one in bench.properties:
+            judge.judge(one)
+    known = {(one.name, at): transcripts.of(case) for one in bench.properties for at, case in enumerate(one.cases())}
+    here = {one.name for one in bench.properties if one.device == "cpu"}
+    assert [key for key, asked in known.items() if key[0] in here and not (asked and asked.held)] == []
 
 
 @each_exercise

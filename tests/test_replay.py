@@ -11,13 +11,6 @@ from grader.replay import Diverged, Fetched
 from grader.results import Verdict
 
 
-class Framed(LocalWorker):
-    """Takes frames as a worker process does."""
-
-    def ask_all(self, frames):
-        return [wire.encode(self.ask(wire.decode_request(frame))) for frame in frames]
-
-
 def variants(bench: Bench) -> list[Source]:
     folder = bench.exercise.solution / "variants"
     return [Source({engine.MAIN: path.read_text()}, engine.MAIN) for path in sorted(folder.glob("*.py"))]
@@ -33,7 +26,7 @@ def test_every_submission_gets_the_verdicts_it_gets_one_by_one():
     right = [warm.reference, *variants(warm)]
     sources = [*right, *(warm.mistaken(name) for name in warm.named), *right]
     for source in sources:
-        assert told(warm, Framed, source) == told(Bench(exercise), LocalWorker, source)
+        assert told(warm, engine.Framed, source) == told(Bench(exercise), LocalWorker, source)
 
 
 def test_a_question_that_was_not_foreseen_is_not_answered():

@@ -71,7 +71,7 @@ def has_one_parameter(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"])
 def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
     """forward(ids) holds, at every place, the row of weight that the id there names, with padding and without."""
     equal(written(TokenEmbedding(*weight.shape), weight)(ids), weight[ids])
-    with_padding(weight, p)
+    weight, ids = with_padding(weight.clone(), p), ids.clone()
     ids[0, 0], ids[-1, -1] = p, p
     equal(written(TokenEmbedding(*weight.shape, padding_idx=p), weight)(ids), weight[ids])
 

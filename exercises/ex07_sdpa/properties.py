@@ -499,7 +499,7 @@ def error_is_measured(
     """When one element of the kernel's result is off, upwards or downwards, attention_error is off by exactly that."""
     by_hand = reference.fused_attention(q, k, v, causal=causal)
     for at, by in ((0.0, 0.25), (0.37, -0.25), (0.71, -0.0005), (1.0, 1000.0)):
-        q.requires_grad_(at > 0.5)
+        q = q.detach().requires_grad_(at > 0.5)
         spoiled(attention_error, fused_attention, by_hand, q, k, v, causal, by, 1 - at if causal else at)
     error = attention_error.with_kernel(q, k, v, causal=causal, scale=1e39).value  # more than float32 holds
     holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)

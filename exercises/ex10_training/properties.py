@@ -147,7 +147,7 @@ def inputs_stay_as_they_are(
         inputs_unchanged(shift, padded, grad=grad)
         inputs_unchanged(next_token_loss, logits, padded, pad, grad=grad)
     inputs_unchanged(next_token_loss, logits[:1], padded[:1], pad)
-    inputs_unchanged(next_token_loss, logits.requires_grad_(), padded)
+    inputs_unchanged(next_token_loss, logits.clone().requires_grad_(), padded)
     model = subject.make("causal_model", **LIVELY, vocab=V)
     inputs_unchanged(train_step, model, subject.make("sgd", model=model), padded)
     inputs_unchanged(train, model, padded, 2)
