@@ -1,6 +1,6 @@
 """ex01: what must be true of a lookup table for tokens."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import torch
 
@@ -67,7 +67,7 @@ def has_one_parameter(TokenEmbedding, V: Size["V"], C: Size["C"], p: Index["V"])
         count(sum(entry.value.numel() for entry in parameters.values() if entry.same_as is None), V * C)
 
 
-@prop(points=10, cases=2)
+@prop(points=10)
 def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]):
     """forward(ids) holds, at every place, the row of weight that the id there names, with padding and without."""
     equal(written(TokenEmbedding(*weight.shape), weight)(ids), weight[ids])
@@ -76,7 +76,7 @@ def returns_the_row_of_each_id(TokenEmbedding, weight: Float["V C", 0.4], ids: I
     equal(written(TokenEmbedding(*weight.shape, padding_idx=p), weight)(ids), weight[ids])
 
 
-@prop(points=6, cases=1)
+@prop(points=6, cases=2)
 def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B H T", "V"], p: Index["V"]):
     """ids of shape [], [T], [B, T] and [B, H, T] give [C], [T, C], [B, T, C] and [B, H, T, C]."""
     embed = written(TokenEmbedding(*weight.shape), weight)
@@ -88,7 +88,7 @@ def takes_any_leading_shape(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids[
         equal(padded(some), with_padding(weight.clone(), p)[some], zero=True)
 
 
-@prop(points=10, cases=1)
+@prop(points=10, cases=2)
 def gradient_adds_up_repeated_ids(
     TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"], r: Index["V"]
 ):
@@ -142,7 +142,7 @@ def padding_row_gets_no_gradient(
         exactly(got[p], sums[p], what=f"weight.grad[{p}]")
 
 
-@prop(points=5, cases=2)
+@prop(points=5)
 def padding_row_survives_training(
     TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"], p: Index["V"]
 ):
@@ -209,7 +209,7 @@ def rejects_float_ids(TokenEmbedding, weight: Float["V C", 0.4], ids: Ids["B T",
     raises(embed, ids[0, 0].float(), error=TypeError, mentions=said)
 
 
-@prop(points=6, cases=3)
+@prop(points=6)
 def rejects_ids_outside_the_table(
     TokenEmbedding,
     weight: Float["V C", 0.4],
@@ -217,7 +217,7 @@ def rejects_ids_outside_the_table(
     b: Index["B"],
     t: Index["T"],
     p: Index["V"],
-    kind: Choice["ordinary", "in eval mode", "padded, in eval mode, without gradients"],
+    kind: Choice["ordinary", "padded", "in eval mode", "padded, in eval mode, without gradients"],
 ):
     """An id that is negative or not below V raises IndexError, wherever it stands; the message names it."""
     V = len(weight)
@@ -256,7 +256,7 @@ def forward_builds_no_one_hot(
     plain = written(TokenEmbedding(V, C), weight)
     padded = written(TokenEmbedding(V, C, padding_idx=p), with_padding(weight.clone(), p))
     plain.eval()
-    for embed, some in ((plain, ids), (plain, ids.flatten()), (padded, ids), (padded, ids[None])):
+    for embed, some in product((plain, padded), (ids, ids.flatten(), ids[None])):
         effects = embed.effects(some)
         allocations = effects.allocations_with_grad if grad else effects.allocations
         made = [a for a in allocations if V in a.shape and C not in a.shape]
@@ -287,7 +287,7 @@ def leaves_ids_and_weights_alone(
             exactly(embed.parameters()["weight"].value, table, what="weight")
 
 
-@prop(points=3, cases=1)
+@prop(points=3, cases=2)
 def takes_ids_of_any_layout(
     TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["T B", "V"], wide: Float["C V", 0.4]
 ):
@@ -323,7 +323,7 @@ def answers_each_call_afresh(
     equal(refilled(embed, more, earlier=[ids]), (other + weight)[more], what="ids.copy_(...); forward(ids)")
 
 
-@prop(points=5, cases=2)
+@prop(points=5)
 def one_hot_equals_the_lookup(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B H T", "V"], top: Index["V"]):
     """one_hot_embedding(ids, weight) equals the rows that the ids name, for ids of any leading shape."""
     for some in (ids, ids[0], ids[0, 0], ids[0, 0, 0], ids.clamp(max=top)):
@@ -332,7 +332,7 @@ def one_hot_equals_the_lookup(one_hot_embedding, weight: Float["V C", 0.4], ids:
         equal(out, weight[some])
 
 
-@prop(points=2, cases=1)
+@prop(points=2, cases=2)
 def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"]):
     """one_hot_embedding multiplies and adds up instead of picking rows."""
     for some in (ids, ids[0], ids[None]):
@@ -342,7 +342,7 @@ def one_hot_is_a_product(one_hot_embedding, weight: Float["V C", 0.4], ids: Ids[
         holds(any(word in op for op in ran for word in PRODUCTS), "no_product")
 
 
-@prop(points=2, cases=2)
+@prop(points=2, cases=3)
 def one_hot_passes_gradients(
     one_hot_embedding, weight: Float["V C", 0.4], ids: Ids["B T", "V"], cotangent: Float["B T C"]
 ):
@@ -370,18 +370,26 @@ def keeps_the_dtype(TokenEmbedding, one_hot_embedding, weight: Float["V C", 0.4]
         equal(out, table[ids])
 
 
-@prop(points=5, cases=1)
+@prop(points=5, cases=2)
 def written_by_hand(
-    TokenEmbedding, one_hot_embedding, forbidden, weight: Float["V C", 0.4], ids: Ids["B T", "V"], p: Index["V"]
+    TokenEmbedding,
+    one_hot_embedding,
+    forbidden,
+    weight: Float["V C", 0.4],
+    ids: Ids["B T", "V"],
+    p: Index["V"],
+    kind: Choice["a batch, a row, uint8", "one id, more axes, int32"],
 ):
     """The library's embedding is not used, under any name."""
-    made = TokenEmbedding.effects(*weight.shape, padding_idx=p)
+    batch = "batch" in kind
+    shapes = (ids, ids[0], ids.byte()) if batch else (ids[0, 0], ids[None], ids.int())
+    made = TokenEmbedding.effects(*weight.shape, padding_idx=p if batch else None)
     avoids(made, forbidden)
-    plain, padded = written(TokenEmbedding(*weight.shape), weight), written(made.value, weight)
-    for embed, some in ((plain, ids), (plain, ids[0].int()), (padded, ids[0, 0]), (padded, ids[None].byte())):
-        avoids(embed.effects(some), forbidden)
-    for embed in (plain, padded):
+    first, padded = written(made.value, weight), written(TokenEmbedding(*weight.shape, padding_idx=p), weight)
+    for some in shapes:
+        avoids(first.effects(some), forbidden)
+    for embed in (first, padded):
         embed.eval()
         avoids(embed.effects(ids), forbidden)
-    for some in (ids, ids[0]):
+    for some in shapes[:2]:
         avoids(one_hot_embedding.effects(some, weight), forbidden)
