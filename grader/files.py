@@ -18,7 +18,8 @@ from grader import messages
 from grader.results import Location, Verdict
 
 MOST_ENTRIES = 5_000  # names looked at in one folder
-SKIPPED_FOLDERS = {"__MACOSX", "__pycache__", "site-packages", "node_modules", "venv"}
+REPORTS = "grade-reports"  # the folder that our own reports go to
+SKIPPED_FOLDERS = {"__MACOSX", "__pycache__", "site-packages", "node_modules", "venv", REPORTS}
 SKIPPED_FILES = {"thumbs.db", "desktop.ini"}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.exercises import LESSONS, Exercise
+from grader.files import REPORTS
 from grader.submissions import Submission
 
 
@@ -61,14 +62,14 @@ def begun(exercise: Exercise, submission: Submission) -> bool:
 
 def report_folder() -> Path:
     """Where reports go that nobody asked for elsewhere: `grade-reports` here, or a temporary folder if that fails."""
-    here = Path("grade-reports")
+    here = Path(REPORTS)
     try:
         here.mkdir(exist_ok=True)
         if os.access(here, os.W_OK):
             return here
     except OSError:
         pass
-    return Path(tempfile.mkdtemp(prefix="grade-reports-"))
+    return Path(tempfile.mkdtemp(prefix=f"{REPORTS}-"))
 
 
 def saves(path: Path, every: float = 0.5) -> Iterator[None]:

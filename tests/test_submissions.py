@@ -359,7 +359,7 @@ def test_helpers_travel_with_their_paths(read, here):
 
 def test_environments_and_hidden_folders_stay_behind(read, here):
     put(here, MODULE)
-    for folder in ("venv", ".venv", "myenv", "lib/site-packages", "__pycache__", "__MACOSX", ".git"):
+    for folder in ("venv", ".venv", "myenv", "lib/site-packages", "__pycache__", "__MACOSX", ".git", "grade-reports"):
         put(here, f"{folder}/module.py", "x = 1\n")
     put(here, "myenv/pyvenv.cfg", "")
     put(here, "._layers.py", "x = 1\n")

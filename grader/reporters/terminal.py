@@ -92,7 +92,8 @@ def _lines(report: Report, style: Style, saved_at: str) -> Iterator[str]:
         yield from _trouble(shared, report, set(), style, lang)
     seen: set[str] = set()
     points = max((len(number(result.max_points)) for result in report.properties), default=1)
-    for result in report.properties:
+    unread = shared is not None and (report.message or report.verdict is Verdict.SYNTAX_ERROR)
+    for result in () if unread else report.properties:  # else the one thing that matters would scroll away
         yield from _row(result, style, points, lang)
         if shared is None:
             yield from _indented(_trouble(result, report, seen, style, lang), 4)
