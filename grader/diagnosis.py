@@ -184,8 +184,10 @@ def _number(value: Any) -> bool:
 
 
 def _close(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    if torch.equal(mine, theirs) or not theirs.is_floating_point():
-        return torch.equal(mine, theirs)
+    if torch.equal(mine, theirs):
+        return True
+    if not theirs.is_floating_point():
+        return False
     one, other = mine.double(), theirs.double()
     finite = torch.isfinite(other)
     if not torch.equal(torch.isfinite(one), finite) or not torch.equal(one.isnan(), other.isnan()):

@@ -127,10 +127,10 @@ def _environment() -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
         **one_thread,
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # to fork, and to end, a process of large pages takes a fifth
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # with large pages a fork takes a third, an end a fifth
         "MALLOC_ARENA_MAX": "1",  # an arena for each thread would eat the memory limit
         "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # large tensors too come from memory that was used before: in a
-        "MALLOC_TRIM_THRESHOLD_": str(128 << 20),  # long sequence the faults on fresh pages are half of the work
+        "MALLOC_TRIM_THRESHOLD_": str(128 << 20),  # long sequence the faults on fresh pages are nearly half of the work
         "TORCHDYNAMO_DISABLE": "1",
         "KINETO_LOG_LEVEL": "99",
         "PYTHONHASHSEED": "0",  # the same submission, the same order of its sets

@@ -20,7 +20,7 @@ from grader.wire import KernelCall, Spoil
 NAME = "scaled_dot_product_attention"
 PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 CALLS_MAX = 10_000
-KEYS = ("CPU", "AutogradCPU", *(("CUDA", "AutogradCUDA") if torch.version.cuda else ()))
+KEYS = ("CPU", "AutogradCPU", *(("CUDA", "AutogradCUDA") if torch.version.cuda or torch.version.hip else ()))
 _OPERATOR: Any = torch.ops.aten.scaled_dot_product_attention
 KERNELS: frozenset[Any] = frozenset({torch._C._nn.scaled_dot_product_attention, _OPERATOR, _OPERATOR.default})
 

@@ -146,7 +146,7 @@ def _import_and_warm() -> None:
         tempfile.tempdir = tempfile.gettempdir()  # else each worker would look for one by writing
         given = torch.ones(2, 2, requires_grad=True)
         torch.nn.functional.softmax(given @ given, -1).sum().backward()  # type: ignore[no-untyped-call]
-        torch.optim.AdamW([given]).step()
+        torch.optim.AdamW([given]).step()  # the first step of any optimizer imports a module
     with suppress(ValueError):
         sys.path.remove(str(Path(__file__).resolve().parents[2]))
     gc.collect()
