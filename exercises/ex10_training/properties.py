@@ -105,6 +105,7 @@ def loss_leaves_padding_out(
         ("one id, 0", crowded, pad),
         ("one id, 0, without pad_id", torch.zeros_like(ids), None),
         ("one target", single, pad),
+        ("one target, pad_id=0", (single == 0).long(), 0),
         ("pad_id=0", ragged(ids, 0), 0),
         ("the last id, not contiguous", ragged(ids, V - 1).T.contiguous().T, V - 1),
     ):
@@ -121,7 +122,7 @@ def loss_has_the_right_gradient(
     """The gradient at the logits is right at every real target, and zero at padding and at the last position."""
     padded = ragged(ids, pad)
     weight = c.abs() + 30
-    for arguments in [logits, padded, pad], [logits, padded], [logits[:1], ids[:1]]:
+    for arguments in [logits, padded, pad], [logits, padded], [logits[:1], ids[:1]], [logits, ragged(ids, 1), 1]:
         want = reference.next_token_loss.gradients(*arguments, cotangent=weight)
         gradients(next_token_loss.gradients(*arguments, cotangent=weight), want)
 
@@ -129,14 +130,14 @@ def loss_has_the_right_gradient(
 @prop(points=5, cases=2)
 def loss_without_targets_is_zero(next_token_loss, logits: Float["B T V", 2.0], ids: Ids["B T", "V"], pad: Index["V"]):
     """Where every target is a pad, the loss is 0 and its gradient is all zeros, never NaN."""
-    empty = ids.clone()
-    empty[:, 1:] = pad  # the first token is nobody's target
-    for given in logits, logits[:1].double():
-        tokens = empty[: len(given)]
+    for given, pad_id in (logits, pad), (logits[:1].double(), 1):
+        tokens = ids[: len(given)].clone()
+        tokens[:, 1:] = pad_id  # the first token is nobody's target
         one = tokens.clone()
-        one[-1, -1] = (pad + 1) % logits.shape[-1]
-        next_token_loss(given, one, pad)  # what it says of these is not what it says of the others
-        got = next_token_loss.gradients(given, tokens, pad, cotangent=torch.tensor(1.0))
+        one[-1, -1] = (pad_id + 1) % logits.shape[-1]
+        for other in one, tokens.flip(1):  # what it says of these is not what it says of the others
+            next_token_loss(given, other, pad_id)
+        got = next_token_loss.gradients(given, tokens, pad_id, cotangent=torch.tensor(1.0))
         exactly(got.value, 0.0, what="loss")
         dtype(got.value, given.dtype, what="loss")
         exactly(got.inputs[0] if got.inputs else None, torch.zeros_like(given), what="logits.grad")
@@ -147,15 +148,15 @@ def inputs_stay_as_they_are(
     subject, shift, next_token_loss, train_step, train, logits: Float["B T V"], ids: Ids["B T", "V"], V: Size["V"]
 ):
     """Logits, ids and data are the same after the call."""
-    pad = 1  # neither the first id nor the last
-    padded = ragged(ids, pad)
-    for grad in (True, False):
+    for grad, pad in (True, 1), (False, V - 1):
+        padded = ragged(ids, pad)
         inputs_unchanged(shift, padded, grad=grad)
         inputs_unchanged(next_token_loss, logits, padded, pad, grad=grad)
     inputs_unchanged(next_token_loss, logits[:1], ragged(ids, 0)[:1], 0)
     inputs_unchanged(next_token_loss, logits.clone().requires_grad_(), padded)
     model = subject.make("causal_model", **LIVELY, vocab=V)
     inputs_unchanged(train_step, model, subject.make("sgd", model=model), padded)
+    inputs_unchanged(train, model, padded, 2)
     inputs_unchanged(train, model, padded.repeat(7, 1), 2)  # more rows than a batch is likely to have
 
 
@@ -255,7 +256,7 @@ def training_learns_the_cycle(subject, train, reference):
     """On the cycle 0 1 ... 7 the loss goes from ln 8 to below 0.05 within 300 steps at the default learning rate."""
     data = (3 * torch.arange(11)[:, None] + torch.arange(9)) % 8  # [N, T]
     settings = {"vocab": 8, "width": 96, "max_len": 10}
-    for steps in 25, 60, 300:  # who has learned it by then, or nothing at all, need not go on
+    for steps in 60, 300:  # who has learned it by then, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses = losses_of_all(train, model, data, steps)
         equal(losses[0], math.log(8), tol=0.5 / (1 + math.log(8)), what="first loss")
@@ -267,13 +268,16 @@ def training_learns_the_cycle(subject, train, reference):
 
 @prop(points=3)
 def training_learns_to_alternate(subject, train, reference):
-    """On 0 1 0 1 ... the model that was handed in learns to alternate: after 60 steps it predicts every next token."""
+    """On 0 1 0 1 ... the model that was handed in learns to alternate: within 300 steps it predicts every next token."""
     data = (torch.arange(5)[:, None] + torch.arange(10)) % 2  # [N, T]
     # learns it in a few steps, and must make the others all the same
     settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 8.0}
-    model = subject.make("causal_model", **settings)
-    losses_of_all(train, model, data, 60)
-    wrong = logits_of(reference, settings, weights(model), data)[:, :-1].argmax(-1) != data[:, 1:]
+    for steps in 60, 300:  # who has learned it by then need not go on
+        model = subject.make("causal_model", **settings)
+        losses_of_all(train, model, data, steps)
+        wrong = logits_of(reference, settings, weights(model), data)[:, :-1].argmax(-1) != data[:, 1:]
+        if not wrong.any():
+            break
     holds(not wrong.any(), "not_alternating", wrong=int(wrong.sum()), all=wrong.numel())
 
 
@@ -325,19 +329,19 @@ def training_repeats_with_its_seed(subject, train):
     model = subject.make("causal_model", **settings)
     start = weights(model)
 
-    def trained(steps, **options):
+    def trained(**options):
         model.write(start)
-        return torch.tensor(train(model, data, steps, **options)), flat(weights(model))
+        return torch.tensor(train(model, data, 6, **options)), flat(weights(model))
 
-    for steps, options, again in (2, {"seed": 3}, {"seed": 3}), (6, {"lr": 3e-3, "seed": 0}, {}):
-        first = trained(steps, **options)  # 6 steps: rows in batches of 8 or more have begun a second round
-        second = trained(steps, **again)
+    for options, again in ({"seed": 3}, {"seed": 3}), ({"lr": 3e-3, "seed": 0}, {}):
+        first = trained(**options)  # 6 steps: rows in batches of 8 or more have begun a second round
+        second = trained(**again)
         equal(second[0], first[0], tol=1e-5, what="losses")
         equal(second[1], first[1], tol=1e-5, what="weights")
 
 
-@prop(points=4, cases=2)
-def training_uses_every_row(subject, train, rows: Choice[67, 23]):
+@prop(points=4, cases=3)
+def training_uses_every_row(subject, train, rows: Choice[67, 23, 13]):
     """Every row of the data is trained on, the last ones too."""
     kinds = torch.arange(rows) // (4 if rows == 67 else 1)  # rows of a kind are alike, and the last ones a kind
     data = 3 * kinds[:, None] + torch.arange(8) % 3  # [N, T]: three tokens that no other kind has
