@@ -114,8 +114,9 @@ class Bench:
         failed = [name for name, verdict in verdicts.items() if verdict in TELLING]
         if not failed:
             return []
-        asked = [p for p in self._asked if verdicts.get(p.name) is not Verdict.SKIPPED]
-        held = {p.name for p in asked if all(_holds(known, p, index) for index in range(len(p.cases())))}
+        follow = {p.name for p in self._asked if verdicts.get(p.name) is Verdict.PASSED and (p.name, 0) not in known}
+        asked = [p for p in self._asked if verdicts.get(p.name) is not Verdict.SKIPPED and p.name not in follow]
+        held = {p.name for p in asked if all(_holds(known, p, index) for index in range(len(p.cases())))} | follow
         possible = {name: mistake for name, mistake in self._mistakes.items() if self.named[name].caught_by not in held}
         return names_of(self._witness(session.subject, known), possible, asked, failed, held)
 
@@ -173,7 +174,7 @@ def properties_of(exercise: Exercise) -> list[Property]:
         raise CourseError("course.points", file=path, points=sum(p.points for p in found))
     earlier: set[str] = set()
     for p in found:
-        for needed in p.needs:
+        for needed in (*p.needs, *p.follows_from):
             if needed not in earlier:
                 raise CourseError("course.needs", file=path, property=p.name, needed=needed)
         earlier.add(p.name)

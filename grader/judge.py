@@ -240,7 +240,7 @@ class Judge:
         self.testimonies: dict[tuple[str, int], Testimony] = {}  # what was answered, by property and case
 
     def judge(self, property: Property) -> Outcome:
-        """Judge one property; those it needs must have been judged before it."""
+        """Judge one property; those it needs or follows from must have been judged before it."""
         outcome = self._judge(property)
         self._passed[property.name] = outcome.verdict is Verdict.PASSED
         return outcome
@@ -262,6 +262,8 @@ class Judge:
         missing = next((name for name in property.subjects if name not in subject.names()), None)
         if missing is not None:
             return Outcome(property, Verdict.MISSING, missing=missing)
+        if property.follows_from and all(self._passed.get(name) for name in property.follows_from):
+            return Outcome(property, Verdict.PASSED)
         failure = self._first_failure(property)
         if failure is None:
             return self._with_output(Outcome(property, Verdict.PASSED))

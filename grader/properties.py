@@ -73,13 +73,15 @@ OURS = ("reference", "subject", "forbidden")
 class Property:
     """One property of an exercise: its name, its sentence, its points, and the function that checks one case.
 
-    `needs` names properties that must have passed before; `device` is "cuda" where it needs one.
+    `needs` names properties that must have passed before; `follows_from` names some from which, where they have all
+    passed, this one follows; `device` is "cuda" where it needs one.
     """
 
     name: str
     statement: str
     points: int
     needs: tuple[str, ...]
+    follows_from: tuple[str, ...]
     device: str
     body: Callable[..., None]
     bare: tuple[str, ...]
@@ -133,11 +135,16 @@ class Property:
 def prop(
     points: int,
     needs: Sequence[str] = (),
+    follows_from: Sequence[str] = (),
     cases: int = 4,
     sizes: Mapping[str, tuple[int, int]] | None = None,
     device: str = "cpu",
 ) -> Callable[[Callable[..., None]], Property]:
     """Make a property of a function; its docstring is what learners read.
+
+    What answers like the reference everywhere has whatever relations the reference's answers have. A property that
+    states such a relation, for a learner to see which one is broken, `follows_from` the one that compares the answers,
+    provided that this one asks in the same ways (mode, gradients, sizes): then it is not asked where that one holds.
 
     `cases` is how many cases everyone is judged on, more where a choice has more options; `sizes` overrides the range
     (inclusive) of a letter.
@@ -151,6 +158,7 @@ def prop(
             statement=inspect.cleandoc(body.__doc__ or "").replace("\n", " "),
             points=points,
             needs=tuple(needs),
+            follows_from=tuple(follows_from),
             device=device,
             body=body,
             bare=tuple(name for name in parameters if name not in variables),

@@ -1,8 +1,9 @@
 """The course's promises, kept: what `grade selftest` checks and prints.
 
 The stub scores 0, the reference and every variant score 100, every mistake is caught by the property that claims it,
-every property catches a mistake, every mistake is named and none wrongly. The gap of a numeric property is between
-the largest error of a right program and the smallest of a mistake it catches, both as a share of what is allowed.
+every property catches a mistake, every mistake is named and none wrongly. A property that follows from others is
+asked all the same here, and must hold wherever they do. The gap of a numeric property is between the largest error of
+a right program and the smallest of a mistake it catches, both as a share of what is allowed.
 
 Two mistakes in one file never get a wrong name: none, or one of the two. And a property has no more cases than it
 needs: the table says how many it takes until every mistake that it claims is caught.
@@ -67,6 +68,7 @@ class Selftest:
     exercise: str
     properties: list[str]
     claimed: dict[str, str]  # mistake -> the property that must catch it
+    follows: dict[str, tuple[str, ...]]  # property -> those it follows from
     points: dict[str, int]
     cases: dict[str, int]
     rows: list[Row]
@@ -119,6 +121,9 @@ class Selftest:
                 yield f"the {row.kind} {row.name} is right, and fails {', '.join(row.caught_by)}"
             if row.kind == "mistake":
                 yield from self._broken_mistake(row)
+            for name, others in self.follows.items():
+                if name in row.caught_by and not set(others) & set(row.caught_by):
+                    yield f"the {row.kind} {row.name} fails {name}, which does not follow from {', '.join(others)}"
             if not set(row.named) <= set(row.made):
                 yield f"the {row.kind} {row.name} is taken for {', '.join(row.named)}"
         mistakes = self.of("mistake")
@@ -164,9 +169,10 @@ def _tested(exercise: Exercise) -> Selftest:
     rows += [_row(bench, "mistake", name, bench.mistaken(name), (name,)) for name in bench.named]
     rows += [_row(bench, "pair", " + ".join(made), source, made) for made, source in _pairs(bench)]
     claimed = {name: mistake.caught_by for name, mistake in bench.named.items()}
+    follows = {p.name: p.follows_from for p in bench.properties if p.follows_from}
     points = {p.name: p.points for p in bench.properties}
     cases = {p.name: len(p.cases()) for p in bench.properties}
-    return Selftest(exercise.slug, list(points), claimed, points, cases, rows)
+    return Selftest(exercise.slug, list(points), claimed, follows, points, cases, rows)
 
 
 def _pairs(bench: Bench) -> Iterator[tuple[tuple[str, str], Source]]:
@@ -191,7 +197,7 @@ def _row(bench: Bench, kind: str, name: str, source: Source, made: tuple[str, ..
     verdicts, measurements, failed_at = {}, {}, {}
     for p in bench.properties:
         with measured() as ledger:
-            outcome = judge.judge(p)
+            outcome = judge.judge(dataclasses.replace(p, follows_from=()))
         verdicts[p.name], measurements[p.name] = outcome.verdict, ledger
         if outcome.failure is not None and outcome.failure.case is not None:
             failed_at[p.name] = p.cases().index(outcome.failure.case) + 1

@@ -68,6 +68,30 @@ def test_a_property_waits_for_those_it_needs(bench):
     assert "scores_have_the_shape" in results["scores_have_the_value"].message
 
 
+def test_what_follows_is_asked_only_where_that_fails_from_which_it_follows(bench):
+    asked = []
+
+    @prop(points=0, follows_from=["scores_have_the_value"])
+    def halves_of_queries_give_halves(scores, q: Float["B T D"], k: Float["B S D"]):
+        """Half the queries give half the scores."""
+        asked.append(q.shape)
+        equal(scores(q / 2, k), scores(q, k) / 2)
+
+    def verdicts(source):
+        judge = Judge(Session(LocalWorker, source), bench.exact, bench.plain)
+        return [judge.judge(p).verdict for p in (*bench.properties, halves_of_queries_give_halves)]
+
+    assert set(verdicts(bench.reference)) == {Verdict.PASSED}
+    assert not asked
+    squared = changed(bench, ("return q @ k.transpose(-2, -1) /", "return q.square() @ k.transpose(-2, -1) /"))
+    assert verdicts(squared)[-1] is Verdict.FAILED
+    assert asked
+    asked.clear()
+    longer = changed(bench, (" / q.shape[-1] ** 0.5", ""))
+    assert verdicts(longer)[-1] is Verdict.PASSED
+    assert len(asked) == len(halves_of_queries_give_halves.cases())
+
+
 def test_a_missing_name_is_said_with_what_is_close(bench):
     results = judged(bench, changed(bench, ("class Scale(nn.Module)", "class Scales(nn.Module)")))
     assert results["scale_multiplies"].verdict is Verdict.MISSING
