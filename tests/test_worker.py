@@ -448,6 +448,14 @@ def test_operations_are_recorded(plain):
     assert "aten::embedding" not in ops
 
 
+def test_operations_are_recorded_with_gradients_and_without(plain):
+    plain.module.two_ways = lambda x: x.exp() if torch.is_grad_enabled() else x.sin()
+    answer = ask(plain, "two_ways", torch.zeros(3), observe=["ops"])
+    assert {"aten::exp", "aten::sin"} <= set(answer.ops)
+    assert torch.equal(answer.value, torch.ones(3))
+    assert answer.grad_mode is True
+
+
 def test_operations_inside_torchscript_and_threads_are_recorded(plain):
     ids, table = torch.tensor([1]), torch.ones(3, 4)
     assert "aten::embedding" in ask(plain, "scripted", ids, table, observe=["ops"]).ops
