@@ -16,8 +16,8 @@ import torch
 from grader import wire
 from grader.subject import Exchange
 
-LITERAL_MAX = 2_000  # elements of all tensors that are written out
 CODE_MAX = 8_000  # characters that somebody may want to paste
+SHORTEST = len("0, ")  # what an element of a tensor takes at least
 SINGLE = struct.Struct("f")
 KERNEL = "torch.nn.functional.scaled_dot_product_attention"
 
@@ -29,7 +29,7 @@ class Script:
         self._module = PurePosixPath(main).stem
         self._known = [(name, value) for name, value in named.items() if isinstance(value, torch.Tensor)]
         self._complete = True
-        self._elements = 0
+        self._length = 0  # of what was written of tensors
         self._defined: set[str] = set()
         self._used: list[str] = []
         self._lines: list[str] = []
@@ -187,9 +187,10 @@ class Script:
         return repr(value)
 
     def _literal(self, value: torch.Tensor) -> str:
-        self._elements += value.numel()
-        self._complete = self._complete and self._elements <= LITERAL_MAX
-        return literal(value) if self._complete else ""
+        self._complete = self._complete and self._length + SHORTEST * value.numel() <= CODE_MAX
+        text = literal(value) if self._complete else ""
+        self._length += len(text)
+        return text
 
     def _name_of(self, value: torch.Tensor) -> str | None:
         for name, known in self._known:
