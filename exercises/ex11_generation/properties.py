@@ -5,6 +5,7 @@ fails only where a right sampler, of whatever kind, would look as odd less than 
 budget, shared among all the claims about frequencies.
 """
 
+import functools
 import itertools
 import math
 
@@ -37,14 +38,14 @@ TABLE = torch.tensor(  # three kinds of rows [3, V]: unsorted, no ties, one of t
     ]
 )
 LOW = torch.tensor([[-1502.2, -1498.9, -1500.4, -1501.0, -1499.5, -1500.8, -math.inf]])  # below what may block
-WIDE = torch.linspace(1.0, -1.0, 800)[None]  # [1, V]: many tokens, none of them likely
+WIDE = torch.linspace(1.0, -1.0, 800)[None]  # [1, V]: more than any top_k of somebody's own, half below 0.0011
 BIN = 100  # neighbours in WIDE that are counted together
 BINS = [{"first": first, "last": first + BIN - 1} for first in range(0, WIDE.shape[1], BIN)]
 
 # ------------------------------------------------------------------------------------------- choosing one token
 
 
-@prop(points=8, cases=4)
+@prop(points=8, cases=2)
 def temperature_zero_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
     """At temperature 0 each row gets the token of its largest logit, by however little, whatever `top_k` is."""
     logits = distinct(B, V, seed)
@@ -60,7 +61,7 @@ def temperature_zero_takes_the_largest(next_token, V: Size["V"], B: Size["B"], s
     exactly(next_token(logits[:1], 0), logits[:1].argmax(dim=1), what="one row")
 
 
-@prop(points=5, cases=4)
+@prop(points=5, cases=2)
 def top_k_of_one_takes_the_largest(next_token, V: Size["V"], B: Size["B"], seed: Seed):
     """With `top_k=1` each row gets the token of its largest logit, at every temperature; so it does at a tiny one."""
     logits = distinct(B, V, seed)
@@ -75,9 +76,9 @@ def tokens_follow_the_softmax(next_token):
     """Over many rows, each token comes as often as `softmax(logits)` says, for each row's own logits."""
 
     def sample(rounds):
-        kinds = torch.arange(rounds * 6_000) % len(TABLE)
+        kinds = torch.arange(rounds * 3_000) % len(TABLE)
         yield next_token(TABLE.T[:, kinds].T, generator=Stream(rounds)), kinds, TABLE
-        tokens = next_token(WIDE.expand(rounds * 250, -1))
+        tokens = next_token(WIDE.expand(rounds * 80, -1))
         yield tokens // BIN, torch.zeros_like(tokens), in_bins(WIDE), None, BINS
 
     holds_for(sample)
@@ -102,7 +103,7 @@ def top_k_keeps_the_k_largest(next_token, k: Choice[3, 2, 6, 40, 7], temperature
     table = torch.cat([TABLE, LOW])
 
     def sample(rounds):
-        kinds = torch.arange(rounds * 6_000) % len(table)
+        kinds = torch.arange(rounds * 3_000) % len(table)
         yield next_token(table[kinds], temperature=temperature, top_k=k), kinds, largest(k, table) / temperature
 
     holds_for(sample)
@@ -113,7 +114,7 @@ def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
     """What one row gets says nothing about what another row gets in the same call, near it or far from it."""
 
     def sample(rounds):
-        table, half = TABLE[:2, :5], rounds * 3_000
+        table, half = TABLE[:2, :5], rounds * 1_500
         kinds = torch.arange(2 * half) % 2
         tokens = next_token(table[kinds], top_k=top_k)
         yield tokens, kinds, table
@@ -127,30 +128,28 @@ def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
 def same_generator_gives_same_tokens(next_token, generate, subject):
     """The state of the generator decides the tokens, nothing else does, and each draw takes it further."""
     flat = torch.linspace(0.0, 0.7, 8).repeat(60, 1)  # all tokens likely: 60 of them do not agree by chance
-    for temperature, top_k in ((0.9, None), (1.8, 6)):
-        tokens = next_token(flat, temperature, top_k, Stream(7))
-        exactly(next_token(flat, temperature, top_k, generator=Stream(7)), tokens, what="the same state")
-        differ(next_token(flat, temperature, top_k, Stream(8)), tokens, "another_state")
+    model = subject.make("known_logits", table=flat[:1])
+    prompt = torch.zeros(60, 3, dtype=torch.int64)
+    for what, draw in (
+        ("the same state", functools.partial(next_token, flat)),
+        ("the same state, top_k=6", functools.partial(next_token, flat, 1.8, 6)),
+        ("the same state, generate", functools.partial(generate, model, prompt, 2, 1.8, 6)),
+    ):
+        tokens = draw(generator=Stream(7))
         going = subject.make("generator", seed=7)
-        exactly(next_token(flat, temperature, top_k, generator=going), tokens, what="the same state")
-        differ(next_token(flat, temperature, top_k, generator=going), tokens, "state_not_used")
-        differ(next_token(flat, temperature, top_k), next_token(flat, temperature, top_k), "always_the_same")
+        exactly(draw(generator=going), tokens, what=what)
+        differ(draw(generator=going), tokens, "state_not_used")
+        differ(draw(generator=Stream(8)), tokens, "another_state")
+        with subject.one_seed():
+            free = draw()
+            agree(draw(), free, "not_torchs_dice")
+        differ(draw(), free, "always_the_same")
+    differ(generate(model, prompt, 1), generate(model, prompt, 1), "always_the_same")
+    alone = [generate(model, prompt[:1], 18, generator=Stream(7)) for _ in range(2)]
+    exactly(alone[0], alone[1], what="the same state, one row")
     going, tied = subject.make("generator", seed=7), torch.zeros(60, 8)
     agree(next_token(tied, 0, generator=going), next_token(tied, 0), "dice_at_zero")
     agree(next_token(flat, generator=going), next_token(flat, generator=Stream(7)), "dice_at_zero")
-    model = subject.make("known_logits", table=flat[:1])
-    prompt = torch.zeros(60, 3, dtype=torch.int64)
-    texts = generate(model, prompt, 4, 1.8, 6, Stream(7))
-    going = subject.make("generator", seed=7)
-    exactly(generate(model, prompt, 4, 1.8, 6, going), texts, what="the same state, generate")
-    differ(generate(model, prompt, 4, 1.8, 6, going), texts, "state_not_used")
-    differ(generate(model, prompt, 4, 1.8, 6, Stream(8)), texts, "another_state")
-    differ(generate(model, prompt, 4), generate(model, prompt, 4), "always_the_same")
-    alone = [generate(model, prompt[:1], 25, generator=Stream(7)) for _ in range(2)]
-    exactly(alone[0], alone[1], what="the same state, one row")
-    with subject.one_seed():
-        agree(next_token(flat), next_token(flat), "not_torchs_dice")
-        agree(generate(model, prompt, 4), generate(model, prompt, 4), "not_torchs_dice")
 
 
 @prop(points=7)
@@ -208,8 +207,9 @@ def each_step_sees_the_last_tokens(
     if greedy:  # the same text again, from other weights
         model.write({"table": near_ties(seed + 1)})
         other, _ = writer(reference, B, T, seed, max_len, near_ties(seed + 1))
-        want = reference.generate(other, prompt, 7, temperature=0)
-        exactly(generate(model, prompt, 7, **arguments), want, what="the text after the weights changed")
+        n = 7 if T == 3 else 2
+        want = reference.generate(other, prompt, n, temperature=0)
+        exactly(generate(model, prompt, n, **arguments), want, what="the text after the weights changed")
 
 
 @prop(points=7, cases=5)
@@ -240,10 +240,10 @@ def no_graph_is_built(generate, subject):
     for mode, length, arguments in (("train", 5, {}), ("eval", 8, {"temperature": 0})):
         model, prompt = writer(subject, 3, length, 1)
         model.train() if mode == "train" else model.eval()
-        generate(model, prompt, 3, **arguments)
+        keeps = generate.effects(model, prompt, 3, **arguments).keeps_grad_mode
         for step, graph in enumerate(model.method("noted")()["graphs"]):
             holds(not graph, "built_a_graph", step=step)
-        holds(generate.effects(model, prompt, 3, **arguments).keeps_grad_mode, "grad_mode_left")
+        holds(keeps, "grad_mode_left")
     holds(model.parameters()["table"].requires_grad, "parameters_switched")
     model.method("requires_grad_")(False)
     generate(model, prompt, 1)
@@ -255,20 +255,19 @@ def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.
     """Early and late in a text, tokens follow the softmax at this temperature and `top_k`, whatever came before."""
     temperature, k = setting
     scaled = largest(k or 7, TABLE) / temperature
-    arguments = {} if setting == (1.0, None) else {"temperature": temperature, "top_k": k}
 
     def sample(rounds):
         prompt = torch.randint(7, (rounds * 200, 4), generator=torch.Generator().manual_seed(seed))
         model = subject.make("known_logits", table=TABLE, max_len=6)
-        text = generate(model, prompt, 8, temperature, k, Stream(seed + rounds))
-        shape(text, [len(prompt), 12])
-        windows = [text[:, max(0, t - 6) : t] for t in range(4, 12)]
+        text = generate(model, prompt, 7, temperature, k, Stream(seed + rounds))
+        shape(text, [len(prompt), 11])
+        windows = [text[:, max(0, t - 6) : t] for t in range(4, 11)]
         sums = [(ids * torch.arange(1, ids.shape[1] + 1)).sum(1) for ids in windows]
         kinds = torch.stack(sums) % len(TABLE)  # [n, B]
-        for steps in (slice(0, 1), slice(1, 4), slice(4, 8)):
+        for steps in (slice(0, 1), slice(1, 4), slice(4, 7)):
             yield text[:, 4:].T[steps].flatten(), kinds[steps].flatten(), scaled
-        model = subject.make("known_logits", table=TABLE[:1], max_len=6)  # the same logits at every step
-        text = generate(model, prompt, 8, **arguments)[:, 4:]
+        model = subject.make("known_logits", table=TABLE[:1], max_len=6)
+        text = (generate(model, prompt, 7) if setting == (1.0, None) else generate(model, prompt, 3, temperature, k))[:, 4:]
         for one, other in ((text[:, :-1], text[:, 1:]), (text[::2], text[1::2])):
             kind = torch.zeros(one.numel(), dtype=torch.int64)
             yield pairs(one.flatten(), other.flatten(), kind, kind, scaled[:1])
@@ -276,38 +275,42 @@ def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.
     holds_for(sample)
 
 
-@prop(points=3, cases=3)
-def few_texts_follow_the_softmax(generate, subject, setting: Choice[(1, None), (3, None), (1, 4 * BIN)]):
-    """Seventy tokens in one text, or in three, follow the softmax, and no text knows what another gets."""
-    rows, k = setting
-    table = WIDE if rows == 1 else torch.zeros(1, 3)  # [1, V]
+@prop(points=3, cases=4)
+def few_texts_follow_the_softmax(
+    generate, subject, setting: Choice[(1, 70, None), (3, 45, None), (20, 3, None), (1, 24, 4 * BIN)]
+):
+    """Seventy tokens in one text, or fewer in several, follow the softmax, and no text knows what another gets."""
+    rows, n, k = setting  # 70 tokens pass a limit of 64; 45 show three rows that share out the dice among them
+    table = torch.zeros(1, 3) if rows == 3 else WIDE  # [1, V]
     arguments = {"top_k": k} if k else {}
-    shown = WIDE.where(torch.arange(WIDE.shape[1]) < (k or WIDE.shape[1]), -math.inf)
 
     def sample(rounds):
         model = subject.make("known_logits", table=table, max_len=1)
         prompt = torch.zeros(rows, 1, dtype=torch.int64)
-        texts = [generate(model, prompt, 70, **arguments) for _ in range(rounds)]
+        texts = [generate(model, prompt, n, **arguments) for _ in range(rounds)]
         for text in texts:
-            shape(text, [rows, 71])
-        drawn = torch.cat([text[:, 1:] for text in texts], dim=1)
+            shape(text, [rows, n + 1])
+        drawn = torch.cat([text[:, 1:] for text in texts], dim=1)  # [rows, rounds * n]
+        if table is WIDE:
+            tokens = drawn.flatten()
+            yield tokens // BIN, torch.zeros_like(tokens), in_bins(largest(k or WIDE.shape[1], WIDE)), None, BINS
+            return
         kind = torch.zeros(drawn.shape[1], dtype=torch.int64)
-        if rows == 1:
-            yield drawn[0] // BIN, kind, in_bins(shown), None, BINS
+        yield drawn[0], kind, table
         for one, other in itertools.combinations(drawn, 2):
             yield pairs(one, other, kind, kind, table)
 
     holds_for(sample)
 
 
-@prop(points=3, cases=2)
+@prop(points=3, cases=1)
 def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"]):
     """The logits, the prompt, the model, and what the model answered are the same afterwards."""
     for length, arguments in ((8, {"temperature": 0.5}), (2, {"top_k": 3}), (8, {"temperature": 0}), (5, {})):
         inputs_unchanged(next_token, logits, grad=False, **arguments)
         inputs_unchanged(next_token, logits.clone().requires_grad_(), **arguments)
         model, prompt = writer(subject, 3, length, 2)
-        inputs_unchanged(generate, model, prompt, 3, **arguments)
+        inputs_unchanged(generate, model, prompt, 2, **arguments)
         holds(model.method("noted")()["spoiled"] == 0, "logits_spoiled")
         holds(model.attribute("max_len") == 6, "max_len_changed", got=model.attribute("max_len"), want=6)
         weights = model.parameters()["table"].value
@@ -319,12 +322,10 @@ def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"])
 def cycle_goes_on(generate, subject):
     """A model that has learned the cycle 0 1 ... 7 continues 0 1 2 with 3 4 5 6 7 0 1 2 ..., past its `max_len`."""
     model = subject.make("cycle_model")
-    text = generate(model, torch.tensor([[0, 1, 2]]), 21, top_k=1)
-    exactly(text, torch.arange(24)[None] % 8)
+    text = generate(model, torch.tensor([[0, 1, 2]]), 20, top_k=1)
+    exactly(text, torch.arange(23)[None] % 8)
     fed = len(model.method("noted")()["fed"])  # what it is fed comes back after 8 tokens
-    holds(fed == 21, "fed_how_often", got=fed, want=21)
-    text = generate(model, torch.tensor([[6, 7, 0, 1], [1, 2, 3, 4], [3, 4, 5, 6]]), 20, temperature=0)
-    exactly(text, (torch.tensor([[6], [1], [3]]) + torch.arange(24)) % 8)
+    holds(fed == 20, "fed_how_often", got=fed, want=20)
 
 
 # ------------------------------------------------------------------------------------- what they are made of
@@ -379,7 +380,7 @@ def pairs(tokens, others, kinds, other_kinds, logits):
 
 def holds_for(sample):
     """In what `sample` draws, token i is drawn from the softmax of `logits[kinds[i]]`, always."""
-    for rounds in (1, 10):
+    for rounds in (1, 3, 10):  # chance rarely looks odd twice, a wrong sampler looks odder each time
         found = [claim for drawn in sample(rounds) for claim in claims(*drawn)]
         for odd, key, params in found:
             holds(odd < LIMIT, key, **params)
