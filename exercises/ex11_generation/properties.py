@@ -39,8 +39,6 @@ TABLE = torch.tensor(  # three kinds of rows [3, V]: unsorted, no ties, one of t
 )
 LOW = torch.tensor([[-1502.2, -1498.9, -1500.4, -1501.0, -1499.5, -1500.8, -math.inf]])  # below what may block
 WIDE = torch.linspace(1.0, -1.0, 800)[None]  # [1, V]: more than any top_k of somebody's own, half below 0.0011
-BIN = 100  # neighbours in WIDE that are counted together
-BINS = [{"first": first, "last": first + BIN - 1} for first in range(0, WIDE.shape[1], BIN)]
 
 # ------------------------------------------------------------------------------------------- choosing one token
 
@@ -79,7 +77,8 @@ def tokens_follow_the_softmax(next_token):
         kinds = torch.arange(rounds * 3_000) % len(TABLE)
         yield next_token(TABLE.T[:, kinds].T, generator=Stream(rounds)), kinds, TABLE
         tokens = next_token(WIDE.expand(rounds * 80, -1))
-        yield tokens // BIN, torch.zeros_like(tokens), in_bins(WIDE), None, BINS
+        shape(tokens, [rounds * 80])
+        yield in_parts(tokens, WIDE)
 
     holds_for(sample)
 
@@ -91,7 +90,7 @@ def temperature_divides_the_logits(next_token, setting: Choice[(0.6, 1), (2, 1),
     table = (TABLE * spread).double() if spread > 1 else TABLE * spread
 
     def sample(rounds):
-        kinds = torch.arange(rounds * 6_000) % len(TABLE)
+        kinds = torch.arange(rounds * (6_000 if temperature < 1 else 3_000)) % len(TABLE)  # the cold shows more
         yield next_token(table[kinds], temperature), kinds, table / temperature
 
     holds_for(sample)
@@ -127,29 +126,40 @@ def rows_are_drawn_by_themselves(next_token, top_k: Choice[None, 5]):
 @prop(points=8)
 def same_generator_gives_same_tokens(next_token, generate, subject):
     """The state of the generator decides the tokens, nothing else does, and each draw takes it further."""
-    flat = torch.linspace(0.0, 0.7, 8).repeat(60, 1)  # all tokens likely: 60 of them do not agree by chance
+    flat = torch.linspace(0.0, 0.7, 8).repeat(24, 1)  # all tokens likely: 24 of them do not agree by chance
     model = subject.make("known_logits", table=flat[:1])
-    prompt = torch.zeros(60, 3, dtype=torch.int64)
-    for what, draw in (
-        ("the same state", functools.partial(next_token, flat)),
-        ("the same state, top_k=6", functools.partial(next_token, flat, 1.8, 6)),
-        ("the same state, generate", functools.partial(generate, model, prompt, 2, 1.8, 6)),
-    ):
+    prompt = torch.zeros(24, 3, dtype=torch.int64)
+    draws = {
+        "the same state": functools.partial(next_token, flat),
+        "the same state, top_k=6": functools.partial(next_token, flat, 1.8, 6),
+        "the same state, generate": functools.partial(generate, model, prompt, 2, 1.8, 6),
+    }
+    for what, draw in draws.items():
         tokens = draw(generator=Stream(7))
         going = subject.make("generator", seed=7)
         exactly(draw(generator=going), tokens, what=what)
         differ(draw(generator=going), tokens, "state_not_used")
-        differ(draw(generator=Stream(8)), tokens, "another_state")
-        with subject.one_seed():
-            free = draw()
-            agree(draw(), free, "not_torchs_dice")
-        differ(draw(), free, "always_the_same")
+    found = []
+    with subject.one_seed():
+        model.method("mode")()  # a call that draws nothing
+        untouched = torchs_dice(subject, model, "Identity")
+        for draw in draws.values():
+            found.append(draw())
+            differ(torchs_dice(subject, model, "Linear"), untouched, "dice_stand_still")
+            agree(draw(), found[-1], "not_torchs_dice")
+    for draw, tokens in zip(draws.values(), found, strict=True):
+        differ(draw(), tokens, "always_the_same")
     differ(generate(model, prompt, 1), generate(model, prompt, 1), "always_the_same")
-    alone = [generate(model, prompt[:1], 18, generator=Stream(7)) for _ in range(2)]
-    exactly(alone[0], alone[1], what="the same state, one row")
-    going, tied = subject.make("generator", seed=7), torch.zeros(60, 8)
+    wide = subject.make("known_logits", table=WIDE, max_len=1)
+    for n, arguments in ((4, {}), (17, {"temperature": 1.8, "top_k": 400})):  # 400 tokens: 4 alike are no chance
+        one, other = (generate(wide, prompt[:1], n, **arguments, generator=Stream(7)) for _ in range(2))
+        exactly(other, one, what="the same state, one row")
+    going, tied = subject.make("generator", seed=7), torch.zeros(24, 8)
     agree(next_token(tied, 0, generator=going), next_token(tied, 0), "dice_at_zero")
-    agree(next_token(flat, generator=going), next_token(flat, generator=Stream(7)), "dice_at_zero")
+    tokens = next_token(flat, generator=Stream(7))
+    agree(next_token(flat, generator=going), tokens, "dice_at_zero")
+    going.method("manual_seed")(7)
+    exactly(next_token(flat, generator=going), tokens, what="the same state once more")
 
 
 @prop(points=7)
@@ -174,7 +184,57 @@ def bad_arguments_raise(next_token, generate, subject):
 # --------------------------------------------------------------------------------------------------- the loop
 
 
-@prop(points=6, cases=5)
+@prop(points=9, cases=8)
+def each_step_sees_the_last_tokens(
+    generate,
+    subject,
+    reference,
+    B: Size["B"],
+    setting: Choice[
+        (3, 7, 6, "greedy"),
+        (9, 4, 6, "clear"),
+        (3, 10, 3, "cycle"),
+        (6, 4, 6, "top_k"),
+        (39, 4, 40, "greedy"),
+        (1, 4, 6, "clear"),
+        (8, 2, 6, "greedy"),
+        (9, 0, 6, "clear"),
+    ],
+    seed: Seed,
+):
+    """Each step feeds exactly the last `min(t, max_len)` tokens, and takes the next one from the last position."""
+    T, n, max_len, way = setting
+    rows = 1 if way == "cycle" else B
+    tables = {"clear": 60 * distinct(11, 7, seed), "cycle": torch.eye(7)[(4 - torch.arange(7)) % 7]}
+    table = tables.get(way, near_ties(seed))  # where it is clear, chance never takes the second
+    arguments = {
+        "greedy": {"temperature": 0},
+        "clear": {},
+        "top_k": {"temperature": 1.5, "top_k": 1},
+        "cycle": {"top_k": 1},
+    }[way]
+    model, prompt = writer(subject, rows, T, seed, max_len, table)
+    if way == "cycle":  # 0 1 2 3 4 5 6 0 1 ..., so that windows come again
+        prompt = torch.arange(3)[None]
+    text = generate(model, prompt if way == "clear" else prompt.T.contiguous().T, n, **arguments)
+    shape(text, [rows, T + n])
+    dtype(text, torch.int64)
+    windows = [text[row, max(0, t - max_len) : t].tolist() for t in range(T, T + n) for row in range(rows)]
+    fed = [row.tolist() for ids in model.method("noted")()["fed"] for row in ids]
+    wrong = next((ids for ids in fed if ids not in windows), None)
+    holds(wrong is None, "fed_other_tokens", fed=wrong)
+    holds(sorted(fed) == sorted(windows), "fed_how_often", got=len(fed), want=len(windows))
+    ours, _ = writer(reference, rows, T, seed, max_len, table)
+    exactly(text, reference.generate(ours, prompt, n, temperature=0), what="the text")
+    if way == "greedy":  # the same text again, from other weights
+        model.write({"table": near_ties(seed + 1)})
+        other, _ = writer(reference, rows, T, seed, max_len, near_ties(seed + 1))
+        n = 7 if T == 3 else 2
+        want = reference.generate(other, prompt, n, temperature=0)
+        exactly(generate(model, prompt, n, **arguments), want, what="the text after the weights changed")
+
+
+@prop(points=6, follows_from=["each_step_sees_the_last_tokens"], cases=5)
 def prompt_comes_first(
     generate, subject, B: Size["B"], lengths: Choice[(5, 4), (9, 0), (1, 7), (9, 4), (6, 0)], seed: Seed
 ):
@@ -188,50 +248,36 @@ def prompt_comes_first(
     holds(((text >= 0) & (text < 7)).all(), "no_token")
 
 
-@prop(points=9, cases=5)
-def each_step_sees_the_last_tokens(
-    generate, subject, reference, B: Size["B"], T: Choice[3, 6, 8, 1, 38], greedy: Choice[True, False], seed: Seed
-):
-    """Each step feeds exactly the last `min(t, max_len)` tokens, and takes the next one from the last position."""
-    arguments = {"temperature": 0} if greedy else {"top_k": 1, "temperature": 1.5}
-    max_len = 6 if T < 10 else 40
-    model, prompt = writer(subject, B, T, seed, max_len)
-    text = generate(model, prompt.T.contiguous().T, 7, **arguments)
-    shape(text, [B, T + 7])
-    windows = [text[row, max(0, t - max_len) : t].tolist() for t in range(T, T + 7) for row in range(B)]
-    fed = [row.tolist() for ids in model.method("noted")()["fed"] for row in ids]
-    wrong = next((ids for ids in fed if ids not in windows), None)
-    holds(wrong is None, "fed_other_tokens", fed=wrong)
-    holds(sorted(fed) == sorted(windows), "fed_how_often", got=len(fed), want=len(windows))
-    exactly(text, reference.generate(*writer(reference, B, T, seed, max_len), 7, temperature=0), what="the text")
-    if greedy:  # the same text again, from other weights
-        model.write({"table": near_ties(seed + 1)})
-        other, _ = writer(reference, B, T, seed, max_len, near_ties(seed + 1))
-        n = 7 if T == 3 else 2
-        want = reference.generate(other, prompt, n, temperature=0)
-        exactly(generate(model, prompt, n, **arguments), want, what="the text after the weights changed")
+@prop(points=2, follows_from=["each_step_sees_the_last_tokens"])
+def cycle_goes_on(generate, subject):
+    """A model that has learned the cycle 0 1 ... 7 continues 0 1 2 with 3 4 5 6 7 0 1 2 ..., past its `max_len`."""
+    model = subject.make("cycle_model")
+    text = generate(model, torch.tensor([[0, 1, 2]]), 20, top_k=1)
+    exactly(text, torch.arange(23)[None] % 8)
+    fed = len(model.method("noted")()["fed"])  # what it is fed comes back after 8 tokens
+    holds(fed == 20, "fed_how_often", got=fed, want=20)
 
 
 @prop(points=7, cases=5)
 def model_runs_in_eval_mode(
     generate,
     subject,
-    setting: Choice[("train", 3), ("eval", 1), ("train", 0), ("eval", 0), ("eval, a part of it train", 2)],
+    setting: Choice[("train", 2), ("eval", 1), ("train", 0), ("eval", 0), ("eval, a part of it train", 2)],
     seed: Seed,
 ):
     """At every step the model is in eval mode, and afterwards it is in the mode it came in, all its parts."""
     mode, n = setting
+    model, prompt = writer(subject, 3, 8, seed)
+    model.train() if mode == "train" else model.eval()
+    if "part" in mode:
+        model.attribute("part").train()
     for length, arguments in ((5, {}), (8, {"temperature": 0})):
-        model, prompt = writer(subject, 3, length, seed)
-        model.train() if mode == "train" else model.eval()
-        if "part" in mode:
-            model.attribute("part").train()
-        generate(model, prompt, n, **arguments)
-        for step, found in enumerate(model.method("noted")()["modes"]):
-            holds(found == "eval", "ran_in_mode", step=step, mode=found)
+        generate(model, prompt[:, :length], n, **arguments)
         holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
         if "part" not in mode:  # what becomes of that part is nobody's promise
             holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
+    for step, found in enumerate(model.method("noted")()["modes"]):
+        holds(found == "eval", "ran_in_mode", step=step % max(n, 1), mode=found)
 
 
 @prop(points=6)
@@ -240,7 +286,7 @@ def no_graph_is_built(generate, subject):
     for mode, length, arguments in (("train", 5, {}), ("eval", 8, {"temperature": 0})):
         model, prompt = writer(subject, 3, length, 1)
         model.train() if mode == "train" else model.eval()
-        keeps = generate.effects(model, prompt, 3, **arguments).keeps_grad_mode
+        keeps = generate.effects(model, prompt, 2, **arguments).keeps_grad_mode
         for step, graph in enumerate(model.method("noted")()["graphs"]):
             holds(not graph, "built_a_graph", step=step)
         holds(keeps, "grad_mode_left")
@@ -250,55 +296,55 @@ def no_graph_is_built(generate, subject):
     holds(not model.parameters()["table"].requires_grad, "parameters_switched")
 
 
-@prop(points=5, cases=3)
-def texts_follow_the_softmax(generate, subject, setting: Choice[(1.0, None), (0.6, None), (1.7, 3)], seed: Seed):
+@prop(points=5, cases=4)
+def texts_follow_the_softmax(
+    generate,
+    subject,
+    setting: Choice[(1.0, None, False), (0.6, None, True), (1.7, 3, False), (1.7, 3, True)],
+    seed: Seed,
+):
     """Early and late in a text, tokens follow the softmax at this temperature and `top_k`, whatever came before."""
-    temperature, k = setting
-    scaled = largest(k or 7, TABLE) / temperature
+    temperature, k, seeded = setting
+    table = TABLE[1:, :5]
+    scaled = largest(k or 5, table) / temperature
+    arguments = {} if temperature == 1 else {"temperature": temperature, "top_k": k}
 
     def sample(rounds):
-        prompt = torch.randint(7, (rounds * 200, 4), generator=torch.Generator().manual_seed(seed))
-        model = subject.make("known_logits", table=TABLE, max_len=6)
-        text = generate(model, prompt, 7, temperature, k, Stream(seed + rounds))
-        shape(text, [len(prompt), 11])
-        windows = [text[:, max(0, t - 6) : t] for t in range(4, 11)]
+        prompt = torch.randint(5, (rounds * 300, 4), generator=torch.Generator().manual_seed(seed))
+        model = subject.make("known_logits", table=table, max_len=6)
+        text = generate(model, prompt, 5, **arguments, generator=Stream(seed + rounds) if seeded else None)
+        shape(text, [len(prompt), 9])
+        windows = [text[:, max(0, t - 6) : t] for t in range(4, 9)]
         sums = [(ids * torch.arange(1, ids.shape[1] + 1)).sum(1) for ids in windows]
-        kinds = torch.stack(sums) % len(TABLE)  # [n, B]
-        for steps in (slice(0, 1), slice(1, 4), slice(4, 7)):
-            yield text[:, 4:].T[steps].flatten(), kinds[steps].flatten(), scaled
-        model = subject.make("known_logits", table=TABLE[:1], max_len=6)
-        text = (generate(model, prompt, 7) if setting == (1.0, None) else generate(model, prompt, 3, temperature, k))[:, 4:]
-        for one, other in ((text[:, :-1], text[:, 1:]), (text[::2], text[1::2])):
-            kind = torch.zeros(one.numel(), dtype=torch.int64)
-            yield pairs(one.flatten(), other.flatten(), kind, kind, scaled[:1])
+        kinds, new = torch.stack(sums) % len(table), text[:, 4:].T  # both [n, B]
+        for steps in (slice(0, 1), slice(1, 3), slice(3, 5)):
+            yield new[steps].flatten(), kinds[steps].flatten(), scaled
+        before = kinds[1:] * 5 + new[:-1]  # whatever the token before was
+        yield new[1:].flatten(), before.flatten(), scaled.repeat_interleave(5, dim=0)
+        even, odd = slice(None, None, 2), slice(1, None, 2)
+        yield pairs(*(x[:, rows].flatten() for x in (new, kinds) for rows in (even, odd)), scaled)
 
     holds_for(sample)
 
 
-@prop(points=3, cases=4)
+@prop(points=3, cases=3)
 def few_texts_follow_the_softmax(
-    generate, subject, setting: Choice[(1, 70, None), (3, 45, None), (20, 3, None), (1, 24, 4 * BIN)]
+    generate, subject, setting: Choice[(3, 66, 1, None), (1, 21, 1, None), (1, 8, 200, 400)]
 ):
-    """Seventy tokens in one text, or fewer in several, follow the softmax, and no text knows what another gets."""
-    rows, n, k = setting  # 70 tokens pass a limit of 64; 45 show three rows that share out the dice among them
-    table = torch.zeros(1, 3) if rows == 3 else WIDE  # [1, V]
-    arguments = {"top_k": k} if k else {}
+    """The tokens of one text, or of three long ones, follow the softmax, and no text knows what another gets."""
+    rows, n, temperature, k = setting  # 66 tokens pass a limit of 64, three rows may share out the dice among them
+    table = WIDE / 10 if k else first_often(WIDE[:, ::5] if rows == 3 else WIDE)  # [1, V]
+    arguments = {"temperature": temperature, "top_k": k} if k else {}
 
     def sample(rounds):
-        model = subject.make("known_logits", table=table, max_len=1)
-        prompt = torch.zeros(rows, 1, dtype=torch.int64)
-        texts = [generate(model, prompt, n, **arguments) for _ in range(rounds)]
+        model = subject.make("known_logits", table=table * temperature, max_len=1)
+        texts = [generate(model, torch.zeros(rows, 1, dtype=torch.int64), n, **arguments) for _ in range(rounds)]
         for text in texts:
             shape(text, [rows, n + 1])
         drawn = torch.cat([text[:, 1:] for text in texts], dim=1)  # [rows, rounds * n]
-        if table is WIDE:
-            tokens = drawn.flatten()
-            yield tokens // BIN, torch.zeros_like(tokens), in_bins(largest(k or WIDE.shape[1], WIDE)), None, BINS
-            return
-        kind = torch.zeros(drawn.shape[1], dtype=torch.int64)
-        yield drawn[0], kind, table
+        yield in_parts(drawn.flatten(), largest(k or len(table[0]), table))
         for one, other in itertools.combinations(drawn, 2):
-            yield pairs(one, other, kind, kind, table)
+            yield in_thirds(one, other, table)
 
     holds_for(sample)
 
@@ -306,26 +352,16 @@ def few_texts_follow_the_softmax(
 @prop(points=3, cases=1)
 def inputs_stay_as_they_are(next_token, generate, subject, logits: Float["B V"]):
     """The logits, the prompt, the model, and what the model answered are the same afterwards."""
+    model, prompt = writer(subject, 3, 8, 2)
     for length, arguments in ((8, {"temperature": 0.5}), (2, {"top_k": 3}), (8, {"temperature": 0}), (5, {})):
         inputs_unchanged(next_token, logits, grad=False, **arguments)
         inputs_unchanged(next_token, logits.clone().requires_grad_(), **arguments)
-        model, prompt = writer(subject, 3, length, 2)
-        inputs_unchanged(generate, model, prompt, 2, **arguments)
-        holds(model.method("noted")()["spoiled"] == 0, "logits_spoiled")
-        holds(model.attribute("max_len") == 6, "max_len_changed", got=model.attribute("max_len"), want=6)
-        weights = model.parameters()["table"].value
-        dtype(weights, torch.float32, what="the model's weights")
-        exactly(weights, near_ties(2), what="the model's weights")
-
-
-@prop(points=2)
-def cycle_goes_on(generate, subject):
-    """A model that has learned the cycle 0 1 ... 7 continues 0 1 2 with 3 4 5 6 7 0 1 2 ..., past its `max_len`."""
-    model = subject.make("cycle_model")
-    text = generate(model, torch.tensor([[0, 1, 2]]), 20, top_k=1)
-    exactly(text, torch.arange(23)[None] % 8)
-    fed = len(model.method("noted")()["fed"])  # what it is fed comes back after 8 tokens
-    holds(fed == 20, "fed_how_often", got=fed, want=20)
+        inputs_unchanged(generate, model, prompt[:, :length], 2, **arguments)
+    holds(model.method("noted")()["spoiled"] == 0, "logits_spoiled")
+    holds(model.attribute("max_len") == 6, "max_len_changed", got=model.attribute("max_len"), want=6)
+    weights = model.parameters()["table"].value
+    dtype(weights, torch.float32, what="the model's weights")
+    exactly(weights, near_ties(2), what="the model's weights")
 
 
 # ------------------------------------------------------------------------------------- what they are made of
@@ -351,6 +387,12 @@ def writer(side, rows, length, seed, max_len=6, table=None):
     return side.make("known_logits", table=table, max_len=max_len), prompt
 
 
+def torchs_dice(subject, model, part):
+    """What torch's own dice, as they are now, make the weights of a new layer: it takes the place of the model's `part`."""
+    subject.make("replaced", module=model, old=part, by="Linear", in_features=2, out_features=2)
+    return model.parameters()["part.weight"].value
+
+
 def differ(tokens, others, key):
     holds(tokens.shape != others.shape or (tokens != others).any(), key)
 
@@ -365,17 +407,54 @@ def largest(k, table):
     return table.masked_fill(rank >= k, -math.inf)
 
 
-def in_bins(logits):
-    """The logits of groups of BIN tokens: of all that the group weighs."""
-    return logits.unflatten(1, (-1, BIN)).logsumexp(2)
+def first_often(logits):
+    """The logits [1, V], but token 0 comes nearly half as often as all others together."""
+    others = logits[:, 1:]
+    return torch.cat([others.logsumexp(1, keepdim=True) - 0.7, others], dim=1)
 
 
-def pairs(tokens, others, kinds, other_kinds, logits):
+def in_parts(tokens, logits):
+    """Tokens of many [1, V]: how many come from the first eighth, from the first two eighths, ..., and how many later."""
+    known(tokens, logits)
+    size = logits.shape[1]
+    edges = range(size // 8, size, size // 8)
+    later = (tokens[:, None] >= torch.tensor(edges)).long()  # [n, 7]
+    parts = torch.stack(
+        [torch.stack([logits[0, :e].logsumexp(0), logits[0, e:].logsumexp(0)]) for e in edges]
+    )  # [7, 2]
+
+    def told(part, late):
+        return "how_often_among", {"first": edges[part] if late else 0, "last": (size if late else edges[part]) - 1}
+
+    return later.flatten(), torch.arange(len(edges)).repeat(len(tokens)), parts, told
+
+
+def in_thirds(tokens, others, logits):
+    """Two draws of many tokens [1, V] taken as one: which third of the probability each of them comes from."""
+    third = (3 * logits[0].double().softmax(0).cumsum(0) - 1e-9).long()  # [V]
+    sizes = third.bincount().cumsum(0).tolist()
+    names = [f"{first}-{end - 1}" for first, end in itertools.pairwise([0, *sizes])]
+    weights = torch.stack([logits[:, third == part].logsumexp(1) for part in range(3)], dim=1)  # [1, 3]
+    kinds = torch.zeros_like(tokens)
+    return pairs(third[tokens], third[others], kinds, kinds, weights, names)
+
+
+def pairs(tokens, others, kinds, other_kinds, logits, names=None):
     """Two draws taken as one: the logits of a pair are what they are if neither knows of the other."""
     count, width = logits.shape
     log_p = logits.double().log_softmax(dim=1)
     both = (log_p[:, None, :, None] + log_p[None, :, None, :]).reshape(count * count, width * width)
-    return tokens * width + others, kinds * count + other_kinds, both, width
+
+    def told(kind, pair):
+        one, other = ((names or range(width))[token] for token in divmod(pair, width))
+        return "how_often_together", {"one": one, "other": other}
+
+    return tokens * width + others, kinds * count + other_kinds, both, told
+
+
+def known(tokens, logits):
+    dtype(tokens, torch.int64)
+    holds(((tokens >= 0) & (tokens < logits.shape[1])).all(), "no_token")
 
 
 def holds_for(sample):
@@ -388,14 +467,13 @@ def holds_for(sample):
             return
 
 
-def claims(tokens, kinds, logits, width=None, names=None):
+def claims(tokens, kinds, logits, told=lambda kind, token: ("how_often", {"token": token})):
     """How odd each token's share is, and how odd the mean of the logits drawn: -log(chance), message, numbers.
 
-    With `width`, the tokens are pairs: `first * width + second`. With `names`, they stand for groups of tokens.
+    `told` is the message, and what it says of a token, where the tokens stand for something else.
     """
     shape(tokens, [len(kinds)])
-    dtype(tokens, torch.int64)
-    holds(((tokens >= 0) & (tokens < logits.shape[1])).all(), "no_token")
+    known(tokens, logits)
     x = logits.double()
     p = x.softmax(dim=1)  # [K, V]
     times = torch.bincount(kinds * x.shape[1] + tokens, minlength=x.numel()).view(x.shape).double()
@@ -403,14 +481,11 @@ def claims(tokens, kinds, logits, width=None, names=None):
     odd = draws * divergence(times / draws.clamp(min=1), p)
     kind, token = divmod(int(odd.argmax()), x.shape[1])
     expected = f"{float(draws[kind] * p[kind, token]):.4g}"
+    key, which = told(kind, token)
     counts = {"draws": int(draws[kind]), "times": int(times[kind, token]), "expected": expected}
-    if names is not None:
-        yield float(odd[kind, token]), "how_often_among", {**names[token], **counts}
+    yield float(odd[kind, token]), key, {**which, **counts}
+    if key == "how_often_among":  # the kinds are the same draws over and over
         return
-    if width is None:
-        yield float(odd[kind, token]), "how_often", {"token": token, **counts}
-    else:
-        yield float(odd[kind, token]), "how_often_together", {"one": token // width, "other": token % width, **counts}
     possible = p > 0
     x, times = (x - x.amax(1, keepdim=True)).where(possible, 0.0), times.where(possible, 0.0)
     got, want = float((times * x).sum() / times.sum()), float((draws * p * x).sum() / draws.sum())
