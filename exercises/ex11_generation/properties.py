@@ -130,7 +130,8 @@ def same_generator_gives_same_tokens(next_token, generate, subject):
     model = subject.make("known_logits", table=flat[:1])
     prompt = torch.zeros(60, 3, dtype=torch.int64)
     draws = {
-        "the same state": functools.partial(next_token, flat, 0.9),
+        "the same state": functools.partial(next_token, flat),
+        "the same state, temperature=0.9": functools.partial(next_token, flat, 0.9),
         "the same state, top_k=6": functools.partial(next_token, flat, 1.8, 6),
         "the same state, generate": functools.partial(generate, model, prompt, 2, 1.8, 6),
     }
