@@ -402,7 +402,7 @@ MISTAKES = [
         old=FIRST_STEP,
         new="""        x = x + torch.utils.checkpoint.checkpoint(lambda y: self.attn(self.n1(y)), x, use_reentrant=True)
 """,
-        caught_by="gradients_agree",
+        caught_by="three_blocks_train",
         en=(
             "gives its parameters gradients only where its input wants one",
             "The first block of a model may read a frozen embedding, and has to learn all the same. "
