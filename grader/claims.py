@@ -265,10 +265,10 @@ def exactly_as_given(after: torch.Tensor, before: torch.Tensor) -> None:
         raise Violation("inputs.changed", params, got=after, want=before, worst=worst)
 
 
-def refilled(function: Any, *args: Any, earlier: Sequence[torch.Tensor], grad: bool = True) -> Any:
+def refilled(function: Any, *args: Any, earlier: Sequence[torch.Tensor], grad: bool = True, **kwargs: Any) -> Any:
     """A call leaves the answer of the call before alone, in which the same tensors held the numbers of `earlier`; its
     value is handed back."""
-    second = function.refilled(*args, earlier=earlier, grad=grad)
+    second = function.refilled(*args, earlier=earlier, grad=grad, **kwargs)
     if not second.kept:
         raise Violation("earlier_answer")
     return second.value

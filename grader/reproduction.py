@@ -53,8 +53,8 @@ class Script:
     def inputs(self, exchange: Exchange) -> list[tuple[str, torch.Tensor]]:
         """The tensors that a call was given, by the names they have here."""
         request = exchange.request
-        given = [*request.args, *request.kwargs.values()] if isinstance(request, wire.Call) else []
-        return [(self._name_of(value) or "x", value) for value in given if isinstance(value, torch.Tensor)]
+        given = _tensors(request) if isinstance(request, wire.Call) else []
+        return [(self._name_of(value) or "x", value) for value in given]
 
     def used(self) -> set[str]:
         """The names of the tensors that occur in it."""
@@ -112,14 +112,12 @@ class Script:
             self._used.append(request.name)
         if holders:
             self._lines += [call] if request.grad else ["with torch.no_grad():", f"    {call}"]
-        for value in request.args if holders else []:
-            if isinstance(value, torch.Tensor):
-                now = self._argument(value)
-                self._lines.append(f"{holders[id(value)]}.copy_({now})")
+        for value in _tensors(request) if holders else []:
+            self._lines.append(f"{holders[id(value)]}.copy_({self._argument(value)})")
         kept = self._keep(getattr(reply, "value", None))
         output = kept or next(self._outputs)
         if request.cotangent is not None:
-            tensors = [value for value in (*request.args, *request.kwargs.values()) if isinstance(value, torch.Tensor)]
+            tensors = _tensors(request)
             wanting = [value for value in tensors if value.requires_grad] or tensors
             learning = wanting if request.to_inputs else []
             leaves = [self._argument(value) for value in learning if value.is_floating_point()]
@@ -143,14 +141,15 @@ class Script:
     def _written(self, request: wire.Call, holders: Mapping[int, str]) -> str:
         """The call as an expression; what it is given is defined above."""
         arguments = [holders.get(id(value)) or self._argument(value) for value in request.args]
-        arguments += [f"{name}={self._argument(value)}" for name, value in request.kwargs.items()]
+        arguments += [
+            f"{name}={holders.get(id(value)) or self._argument(value)}" for name, value in request.kwargs.items()
+        ]
         return f"{self._target(request)}({', '.join(arguments)})"
 
     def _holders(self, request: wire.Call) -> dict[int, str]:
         """Variables that hold the numbers of an earlier call, by the identity of the argument that they become."""
         holders: dict[int, str] = {}
-        tensors = [value for value in request.args if isinstance(value, torch.Tensor)]
-        for now, before in zip(tensors, request.earlier or [], strict=False):
+        for now, before in zip(_tensors(request), request.earlier or [], strict=False):
             known = self._argument(before)
             holders[id(now)] = name = next(self._fresh)
             self._lines.append(f"{name} = {known}.clone()")
@@ -198,6 +197,10 @@ class Script:
             if same and torch.equal(known, value) and not keyword.iskeyword(name):
                 return name
         return None
+
+
+def _tensors(request: wire.Call) -> list[torch.Tensor]:
+    return [value for value in (*request.args, *request.kwargs.values()) if isinstance(value, torch.Tensor)]
 
 
 def _spoiling(spoil: wire.Spoil) -> list[str]:

@@ -280,9 +280,9 @@ class Function:
         """The value, computed under `torch.no_grad()`."""
         return self._subject.received(self._subject.call(self._target, args, kwargs, grad=False).value)
 
-    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor], grad: bool = True) -> Refilled:
+    def refilled(self, *args: Any, earlier: Sequence[torch.Tensor], grad: bool = True, **kwargs: Any) -> Refilled:
         """Call it twice: before, the very same tensors held the numbers of `earlier`."""
-        answer = self._subject.call(self._target, args, {}, earlier=list(earlier), grad=grad)
+        answer = self._subject.call(self._target, args, kwargs, earlier=list(earlier), grad=grad)
         return Refilled(self._subject.received(answer.value), answer.earlier_kept)
 
     def gradients(

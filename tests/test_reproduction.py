@@ -69,12 +69,12 @@ def test_calls_name_the_arguments_of_the_property():
 
 
 def test_tensors_that_held_other_numbers_are_filled_twice():
-    now, before = torch.tensor([1.0]), torch.tensor([2.0])
-    exchange = Exchange(wire.Call(name="f", args=[now], earlier=[before]), wire.Answer(value=now))
+    now, before, other = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([3.0])
+    request = wire.Call(name="f", args=[now], kwargs={"by": before}, earlier=[before, other])
     seen = []
-    code = Script("m.py", {"x": now}, [exchange]).code.replace("from m import f", "")
-    exec(code, {"f": lambda tensor: seen.append(tensor.clone()) or tensor})
-    assert [float(tensor) for tensor in seen] == [2.0, 1.0]
+    code = Script("m.py", {"x": now}, [Exchange(request, wire.Answer(value=now))]).code.replace("from m import f", "")
+    exec(code, {"f": lambda x, by: seen.append((float(x), float(by))) or x})
+    assert seen == [(2.0, 3.0), (1.0, 2.0)]
 
 
 @pytest.mark.parametrize("grad", [True, False])
