@@ -213,9 +213,10 @@ def padding_hides_what_is_not_real(
     padding = ragged(q, k, seed, blind=False)
     first = torch.arange(len(q))[:, None, None, None] == 0
     square = as_many(q, k, k.flip(-2) + 0.5)
+    again = functools.partial(refilled, fused_attention, earlier=[-q, k, v.flip(0), padding], grad=False)
     for given, real, ask in (
         ((q, k, v), padding, fused_attention),
-        ((q, k, v), shuffled(padding), fused_attention.without_grad),
+        ((q, k, v), shuffled(padding), again),
         ((q, k, v), torch.ones_like(padding), fused_attention),
         ((q[:, :, -1:], k, v), padding | first, fused_attention),
         (square, ragged(*square[:2], seed, blind=False), fused_attention),
