@@ -28,17 +28,18 @@ from grader.properties import (
 )
 from grader.subject import Gradients
 
-MODES = ("train", "eval")
+MODES = ("eval", "train")
 NAMES = ("vocab", "d_model", "n_heads", "n_layers", "max_len", "d_ff")
 DEFAULTS = dict(zip(NAMES, (50, 32, 4, 2, 32, 64), strict=True))
 SMALL = {"vocab": 13, "d_model": 10, "n_heads": 2, "n_layers": 2, "max_len": 9, "d_ff": 11}
+SHALLOW = SMALL | {"n_layers": 1}
 WIDE = {"vocab": 11, "d_model": 15, "n_heads": 3, "n_layers": 1, "max_len": 12, "d_ff": 8}
-DEEP = {"vocab": 7, "d_model": 6, "n_heads": 2, "n_layers": 4, "max_len": 5, "d_ff": 4}
+DEEP = {"vocab": 7, "d_model": 6, "n_heads": 3, "n_layers": 4, "max_len": 9, "d_ff": 4}
 MANY_HEADS = {"vocab": 9, "d_model": 20, "n_heads": 10, "n_layers": 1, "max_len": 6, "d_ff": 7}
-ONE_HEAD = {"vocab": 6, "d_model": 7, "n_heads": 1, "n_layers": 1, "max_len": 4, "d_ff": 5}
 TINY = {"vocab": 3, "d_model": 6, "n_heads": 1, "n_layers": 1, "max_len": 1, "d_ff": 2}
 TALL = {"vocab": 5, "d_model": 6, "n_heads": 2, "n_layers": 7, "max_len": 70, "d_ff": 3}
-LARGE = {"vocab": 299, "d_model": 6, "n_heads": 2, "n_layers": 1, "max_len": 100, "d_ff": 4}
+LARGE = {"vocab": 299, "d_model": 6, "n_heads": 2, "n_layers": 1, "max_len": 10, "d_ff": 4}  # ids beyond 100, 255
+LONG = {"vocab": 600, "d_model": 6, "n_heads": 1, "n_layers": 1, "max_len": 300, "d_ff": 3}  # beyond a mask of 128, 256
 SIZES = {"B": (3, 4), "T": (6, 8)}  # differ from each other and from all of the above
 OUTER = ("tok_emb.weight", "pos_emb.weight", "ln.weight", "ln.bias", "head.weight", "head.bias")
 ACTIVATIONS = ({"by": "GELU"}, {"by": "GELU", "approximate": "tanh"}, {"by": "ReLU"})
@@ -56,8 +57,8 @@ def right_models(reference, config):
     ]
 
 
-def filled(MiniTransformer, reference, config, seed, mode="eval", factor=1.0):
-    """A model with weights in it, whatever the names of its blocks are. Matrices are multiplied by `factor`."""
+def filled(MiniTransformer, reference, config, seed, factor=1.0, mode="eval"):
+    """A model in eval mode with weights in it, whatever the names of its blocks are. Matrices are multiplied by `factor`."""
     model = MiniTransformer(**config)
     weights = given_weights(reference.MiniTransformer(**config), seed)
     if model.write(scaled(weights, factor)) is not None:
@@ -72,7 +73,7 @@ def scaled(weights, factor):
 
 def loud(weights):
     """Weights with which scores reach hundreds, embeddings are long and logits large."""
-    factors = {"tok_emb": 10.0, "qkv": 5.0, "head": 40.0}
+    factors = {"tok_emb": 10.0, "qkv": 12.0, "head": 40.0}
     return {
         name: value * math.prod(factors.get(part, 1.0) for part in name.split(".")) for name, value in weights.items()
     }
@@ -85,8 +86,9 @@ def quiet(weights):
 
 
 def matched(MiniTransformer, reference, config, ids):
-    """A model of the submission's, how its weights are laid out, and the right model that it agrees with.
+    """A model of the submission's, how its weights are laid out, and the right model that it agrees with at `ids`.
 
+    All of them are left with the same weights.
     Beside the one with tanh GELU stands the one with exact GELU: nn.TransformerEncoderLayer takes nn.GELU("tanh") for
     that where no gradients are wanted.
     """
@@ -128,8 +130,9 @@ def every_id(vocab, *size):
 
 
 def name_of(tensors, part, *last):
-    """The name of the parameter of a part of the model whose last axes are these."""
-    names = [name for name in tensors if name.split(".")[0] == part and tensors[name].shape[-len(last) :] == last]
+    """The name of the parameter of a part of the model whose last axes are these, or that has no gradient."""
+    alike = {name: tensor for name, tensor in tensors.items() if name.split(".")[0] == part}
+    names = [name for name, tensor in alike.items() if tensor is None or tensor.shape[-len(last) :] == last]
     holds(len(names) == 1, "no_table", name=part)
     return names[0]
 
@@ -144,14 +147,13 @@ def same(got, want, what):
 # ---- shape and count
 
 
-@prop(points=4, cases=2)
-def logits_have_their_shape(MiniTransformer, config: Choice[SMALL, WIDE]):
+@prop(points=4)
+def logits_have_their_shape(MiniTransformer):
     """The model answers [B, T, V] finite numbers in float32, for every T from 1 to max_len."""
-    model = MiniTransformer(**config)
-    for length in (1, 4, config["max_len"]):
-        ids = every_id(config["vocab"], 3, length)
-        logits = model(ids)
-        shape(logits, 3, length, config["vocab"])
+    model = MiniTransformer(**WIDE)
+    for length in (1, 4, 12):
+        logits = model(every_id(11, 2, length))
+        shape(logits, 2, length, 11)
         finite(logits)
         dtype(logits, torch.float32)
 
@@ -159,21 +161,20 @@ def logits_have_their_shape(MiniTransformer, config: Choice[SMALL, WIDE]):
 @prop(points=11)
 def parameters_add_up(MiniTransformer, reference):
     """MiniTransformer() has 21,426 parameters, and other sizes have theirs; each is counted once and can be trained."""
-    for config in (DEFAULTS, SMALL, TINY, TALL):
-        model = MiniTransformer(**config)
+    for config in (DEFAULTS, TALL, TINY):
+        parameters = MiniTransformer(**config).parameters()
         right = layouts.shapes(reference.MiniTransformer(**config))
-        theirs = layouts.shapes(model, tuple(right))
-        got, want = groups(theirs), groups(right)
+        got, want = groups(layouts.shapes_of(parameters, tuple(right))), groups(right)
         difference = sum(got.values()) - sum(want.values())
         holds(
             difference == 0,
-            f"count.{cause(model, got, want, config)}",
+            f"count.{cause(parameters, got, want, config)}",
             got=f"{sum(got.values()):,}",
             want=f"{sum(want.values()):,}",
             difference=f"{difference:+,}",
             table=table(got, want),
         )
-        frozen = [f"`{name}`" for name, parameter in model.parameters().items() if not parameter.requires_grad]
+        frozen = [f"`{name}`" for name, parameter in parameters.items() if not parameter.requires_grad]
         holds(not frozen, "frozen", names=", ".join(frozen))
 
 
@@ -195,9 +196,9 @@ def table(got, want):
     return "\n".join(lines)
 
 
-def cause(model, got, want, config):
+def cause(parameters, got, want, config):
     """The likely reason of a difference: the part in which it is, and how large it is there."""
-    shared = {name: other.same_as for name, other in model.parameters().items() if other.same_as}
+    shared = {name: other.same_as for name, other in parameters.items() if other.same_as}
     if any({"head", "tok_emb"} == {name.split(".")[0], first.split(".")[0]} for name, first in shared.items()):
         return "tied_head"
     off = {part: number - want.get(part, 0) for part, number in got.items() if number != want.get(part, 0)}
@@ -233,15 +234,14 @@ def cause(model, got, want, config):
 @prop(points=3)
 def names_are_as_asked(MiniTransformer, reference):
     """The parts are called tok_emb, pos_emb, blocks or encoder, ln and head."""
-    model = MiniTransformer(**SMALL)
-    model.eval()
-    names = model.parameters()
-    parts = {name.split(".")[0] for name in names}
+    model = MiniTransformer(**SHALLOW)
+    parts = {name.split(".")[0] for name in model.parameters()}
     wanted = {"tok_emb", "pos_emb", "ln", "head"} - parts
     if not wanted and parts & {"blocks", "encoder"}:
         return
     missing = [*sorted(wanted), *(["blocks / encoder"] if not parts & {"blocks", "encoder"} else [])]
-    found = layouts.find(model, right_models(reference, SMALL), [every_id(13, 4, 8)], fixed=OUTER)
+    model.eval()
+    found = layouts.find(model, right_models(reference, SHALLOW), [every_id(13, 4, 8)], fixed=OUTER)
     renames = renamed(found[0].holders() if found else {}, missing)
     holds(not renames, "rename", renames=renames)
     holds(False, "no_such_names", names=", ".join(f"`{name}`" for name in missing))
@@ -264,8 +264,7 @@ def renamed(holders, missing):
 @prop(points=2)
 def max_len_is_an_attribute(MiniTransformer):
     """The model keeps max_len as an attribute."""
-    for config in (SMALL, WIDE):
-        count(number(MiniTransformer(**config).attribute("max_len")), config["max_len"], what="model.max_len")
+    count(number(MiniTransformer(**SHALLOW).attribute("max_len")), SHALLOW["max_len"], what="model.max_len")
 
 
 def number(value):
@@ -276,15 +275,15 @@ def number(value):
 @prop(points=7)
 def every_argument_acts(MiniTransformer, reference):
     """Each argument of the constructor acts: on the number of parameters, on the lengths, and n_heads on the result."""
-    base = total(MiniTransformer(**SMALL))
-    for name, value in {"vocab": 17, "d_model": 14, "n_layers": 5, "max_len": 21, "d_ff": 31}.items():
-        larger = total(MiniTransformer(**SMALL | {name: value}))
-        holds(larger > base, "no_effect", name=name, before=SMALL[name], after=value, count=f"{base:,}")
-    two, five = (filled(MiniTransformer, reference, SMALL | {"n_heads": heads}, seed=3) for heads in (2, 5))
+    two, five = (filled(MiniTransformer, reference, SHALLOW | {"n_heads": heads}, seed=3) for heads in (2, 5))
+    base = total(two)
+    for name, value in {"vocab": 17, "d_model": 14, "n_layers": 2, "d_ff": 31, "max_len": 40}.items():
+        model = MiniTransformer(**SHALLOW | {name: value})
+        larger = total(model)
+        holds(larger > base, "no_effect", name=name, before=SHALLOW[name], after=value, count=f"{base:,}")
+    shape(model(every_id(13, 3, 40)), 3, 40, 13, what="the logits of 40 tokens with max_len=40")  # the last of them
     ids = every_id(13, 4, 8)
     depends(two(ids), five(ids), what="n_heads=5 instead of 2")
-    long = MiniTransformer(**SMALL | {"max_len": 40})
-    shape(long(every_id(13, 3, 40)), 3, 40, 13, what="the logits of 40 tokens with max_len=40")
 
 
 def total(model):
@@ -301,10 +300,11 @@ def defaults_are_as_asked(MiniTransformer, reference):
         weights = layouts.any_weights(default, 5)
         default.write(weights)
     ids = every_id(50, 5, 11)
+    logits = default(ids)
     for other in (MiniTransformer(*DEFAULTS.values()), MiniTransformer(**dict(reversed(DEFAULTS.items())))):
         other.eval()
         holds(other.write(weights) is None, "other_defaults")
-        same(other(ids), default(ids), what="MiniTransformer(50, 32, 4, 2, 32, 64)")
+        same(other(ids), logits, what="MiniTransformer(50, 32, 4, 2, 32, 64)")
     count(number(default.attribute("max_len")), 32, what="MiniTransformer().max_len")
 
 
@@ -314,38 +314,43 @@ def defaults_are_as_asked(MiniTransformer, reference):
 @prop(points=14)
 def logits_agree(subject, MiniTransformer, reference):
     """With the submission's own weights the logits equal those of the reference, with ReLU, exact GELU or tanh GELU."""
-    for config, batch in ((DEEP, 3), (WIDE | {"max_len": 100}, 5), (MANY_HEADS, 4), (ONE_HEAD, 3), (SMALL, 4)):
+    for config, batch in ((DEEP, 5), (WIDE | {"n_heads": 1, "max_len": 100}, 4), (MANY_HEADS, 4), (SMALL, 4)):
         ids = every_id(config["vocab"], batch, min(8, config["max_len"]))
         model, layout, rights = matched(MiniTransformer, reference, config, ids)
-        give(model, layout, rights, given_weights(rights[0], 11))
-        agree(model, rights, [ids, ids[:, :3], every_id(config["vocab"], 3, config["max_len"])])
+        agree(model, rights, [every_id(config["vocab"], batch, config["max_len"])])  # longer than the call before
     for change in (loud, quiet):
         give(model, layout, rights, change(given_weights(rights[0], 12)))
         agree(model, rights, [ids])
-    follow_weights_and_ids(model, layout, rights, ids)
-    if without_dropout(subject, model, ids):
-        follow_weights_and_ids(model, layout, rights, ids, what="the logits in train mode")
+    for mode in MODES:
+        if mode == "eval" or without_dropout(subject, model, ids):
+            follow_weights_and_ids(model, layout, rights, ids, mode)
 
 
 def agree(model, rights, inputs, grads=(True, False), what="the logits"):
     """The logits of these inputs, one after the other, with gradients and under no_grad."""
     for grad in grads:
         for ids in inputs:
-            got, want = model(ids) if grad else model.without_grad(ids), rights[0](ids)
-            if not grad and len(rights) == 2 and not layouts.close(got, want):
-                want = rights[1](ids)
-            equal(got, want, what=what if grad else f"{what} under no_grad")
+            got = model(ids) if grad else model.without_grad(ids)
+            equal(got, wanted(rights, ids, got, grad), what=what if grad else f"{what} under no_grad")
 
 
-def follow_weights_and_ids(model, layout, rights, ids, what="the logits"):
+def wanted(rights, ids, got, grad):
+    """What the right model answers; where no gradients are wanted, either of two may be the one that is met."""
+    want = rights[0](ids)
+    return rights[-1](ids) if not grad and not layouts.close(got, want) else want
+
+
+def follow_weights_and_ids(model, layout, rights, ids, mode):
     """Other weights and other ids are heeded at once, also ids like the last ones in shape, sum or beginning."""
-    back = ids.flip(1)
-    for grad in (True, False):
-        give(model, layout, rights, given_weights(rights[0], 13))
-        agree(model, rights, [ids, back, ids[:1, :1], ids[:2, :2], ids[:, :5], back[:, :6], ids[:, :5]], [grad], what)
-        give(model, layout, rights, given_weights(rights[0], 17))
+    what, back = f"the logits in {mode} mode", ids.flip(1)
+    for grad, seed in ((True, 13), (False, 17)):
+        give(model, layout, rights, given_weights(rights[0], seed))
+        agree(model, rights, [ids[:1, :1], ids[:2, :2], back[:, :5], ids[:, :6]], [grad], what)
+        give(model, layout, rights, given_weights(rights[0], seed + 1))
         agree(model, rights, [ids, back], [grad], f"{what}, when the weights have changed since the last call,")
-    equal(refilled(model, back, earlier=[ids]), rights[0](back), what=f"{what}, when the same tensor holds other ids,")
+    grad = mode == "train"
+    got = refilled(model, back, earlier=[ids], grad=grad)
+    equal(got, wanted(rights, back, got, grad), what=f"{what}, when the same tensor holds other ids,")
 
 
 def tell_how_far(model, models, ids):
@@ -362,14 +367,12 @@ def tell_how_far(model, models, ids):
 @prop(points=6, needs=["logits_agree"])
 def gradients_agree(subject, MiniTransformer, reference):
     """The gradient of every parameter equals that of the reference, at every call, in train and eval mode."""
-    for config, batch in ((DEEP, 3), (SMALL, 6)):
-        ids = every_id(config["vocab"], batch, min(8, config["max_len"]))
-        model, layout, rights = matched(MiniTransformer, reference, config, ids)
-        give(model, layout, rights, given_weights(rights[0], 13))
-        for some in (ids, ids[:1]):
-            same_gradients(model, layout, rights[0], some)
-    if without_dropout(subject, model, ids):
-        same_gradients(model, layout, rights[0], ids)
+    ids = every_id(DEEP["vocab"], 5, 8)
+    model, layout, rights = matched(MiniTransformer, reference, DEEP, ids)
+    same_gradients(model, layout, rights[0], ids)
+    if not without_dropout(subject, model, ids):
+        model.eval()
+    same_gradients(model, layout, rights[0], ids)
 
 
 def same_gradients(model, layout, right, ids):
@@ -384,37 +387,34 @@ def same_gradients(model, layout, right, ids):
 @prop(points=6)
 def every_parameter_gets_a_gradient(subject, MiniTransformer, reference):
     """Every parameter gets a gradient; in the two tables every row that is used, id 0 and position 0 included."""
-    ids = every_id(13, 4, 9)
-    ids[ids == 6] = 5
-    model = filled(MiniTransformer, reference, SMALL, seed=19)
-    for mode in ("eval", "train"):
-        if mode == "train":
-            without_dropout(subject, model, ids)
-        found = gradients_of(model, ids)
+    for config, size, mode in ((SMALL, (4, 9), "train"), (TINY, (4, 1), "eval"), (LARGE, (30, 10), "eval")):
+        model = filled(MiniTransformer, reference, config, seed=19)
+        in_mode(model, mode)
+        subject.make("without_dropout", module=model)
+        found = gradients_of(model, every_id(config["vocab"], *size), config["vocab"])
         for name, gradient in found.items():
             holds(gradient is not None, "no_gradient", name=name)
-            holds(gradient.dim() == 1 or bool((gradient != 0).any()), "no_gradient", name=name)  # a key bias's is zero
-        no_row_is_silent(found, "tok_emb", set(range(13)) - {6}, 10)
-        no_row_is_silent(found, "pos_emb", set(range(9)), 10)
-    for config, size in ((TINY, (4, 1)), (LARGE, (3, 100))):
-        found = gradients_of(filled(MiniTransformer, reference, config, seed=19), every_id(config["vocab"], *size))
-        no_row_is_silent(found, "tok_emb", set(range(config["vocab"])), config["d_model"])
-        no_row_is_silent(found, "pos_emb", set(range(config["max_len"])), config["d_model"])
+            may_be_zero = gradient.dim() == 1 or size[1] == 1  # a key bias's is, and those of q and k for one token
+            holds(may_be_zero or bool((gradient != 0).any()), "no_gradient", name=name)
+        no_row_is_silent(found, "tok_emb", config["vocab"], config["d_model"])
+        no_row_is_silent(found, "pos_emb", config["max_len"], config["d_model"])
 
 
-def gradients_of(model, ids, at=None):
+def gradients_of(model, ids, vocab, at=None):
     """The gradients of all parameters; with `at`, those of the logits at this position only."""
-    cotangent = torch.randn(model(ids).shape, generator=torch.Generator().manual_seed(23))
+    cotangent = torch.randn(*ids.shape, vocab, generator=torch.Generator().manual_seed(23))
     if at is not None:
-        cotangent[:, :at], cotangent[:, at + 1 :] = 0, 0
-    return model.gradients(ids, cotangent=cotangent).parameters
+        for row, t in enumerate(at):
+            cotangent[row, :t], cotangent[row, t + 1 :] = 0, 0
+    found = model.gradients(ids, cotangent=cotangent)
+    shape(found.value, cotangent.shape)
+    return found.parameters
 
 
-def no_row_is_silent(found, part, used, width):
-    """Each used row of a table has a gradient."""
+def no_row_is_silent(found, part, rows, width):
+    """Each row of a table has a gradient."""
     name = name_of(found, part, width)
-    holds(found[name] is not None, "no_gradient", name=name)
-    silent = [row for row, has in enumerate(heard(found[name], width)) if row in used and not has]
+    silent = [row for row, has in enumerate(heard(found[name], width)) if row < rows and not has]
     holds(not silent, "no_row_gradient", name=part, rows=brief(silent))
 
 
@@ -427,49 +427,51 @@ def heard(gradient, width):
 # ---- what depends on what
 
 
-@prop(points=9, cases=4, sizes=SIZES)
+@prop(points=9, cases=2, sizes=SIZES)
 def past_ignores_future(
     subject, MiniTransformer, reference, idx: Ids["B T", "12"], other: Ids["B T", "12"],
-    t: Index["T-1"], seed: Seed, layers: Choice[1, 2, 3],
+    t: Index["T-1"], seed: Seed, layers: Choice[1, 3],
 ):  # fmt: skip
     """Changing tokens after t leaves the logits up to t as they were, in train and eval mode; a prefix gives a prefix."""
-    config = SMALL | {"n_layers": layers}
+    model = filled(MiniTransformer, reference, SMALL | {"n_layers": layers}, seed, mode="train")
     changed = torch.cat([idx[:, : t + 1], (idx + 1 + other).remainder(12)[:, t + 1 :]], dim=1)
-    for mode in MODES:
-        model = filled(MiniTransformer, reference, config, seed, mode)
-        with subject.one_seed():  # a dropout, which is allowed, drops the same in both
-            before, after, again = model(idx), model(changed), model(idx)
-        if mode == "train" and not torch.equal(before, again):
-            continue  # it throws dice of its own
-        same(after[:, : t + 1], before[:, : t + 1], what=f"{mode} mode, the logits up to position {t}")
-    same(model(idx[:, : t + 1]), before[:, : t + 1], what=f"the logits of the first {t + 1} tokens alone")
+    with subject.one_seed():  # a dropout, which is allowed, drops the same in both
+        before, after = model(idx), model(changed)
+        unmoved = layouts.close(after[:, : t + 1], before[:, : t + 1])
+        if unmoved or torch.equal(model(idx), before):  # else it throws dice of its own
+            same(after[:, : t + 1], before[:, : t + 1], what=f"train mode, the logits up to position {t}")
+    model.eval()
     before, after = model.without_grad(idx), model.without_grad(changed)
     same(after[:, : t + 1], before[:, : t + 1], what=f"under no_grad, the logits up to position {t}")
+    before, after = model(idx), model(changed)
+    same(after[:, : t + 1], before[:, : t + 1], what=f"eval mode, the logits up to position {t}")
+    same(model(idx[:, : t + 1]), before[:, : t + 1], what=f"the logits of the first {t + 1} tokens alone")
 
 
-@prop(points=4, cases=2, sizes=SIZES)
-def sees_all_of_the_past(
-    MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed, far: Choice[False, True]
-):  # fmt: skip
+@prop(points=4, cases=1, sizes=SIZES)
+def sees_all_of_the_past(MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """Changing the token at j changes the logits at every t >= j, with a single layer too; of 300 tokens, t hears all up to t."""
-    model = filled(MiniTransformer, reference, SMALL | {"n_layers": 1}, seed, factor=0.6)
-    before = model(idx)
-    for j in range(idx.shape[1]):
-        changed = idx.clone()
-        changed[:, j] = (changed[:, j] + 4).remainder(12)
-        after = model(changed)
-        for t in range(j, idx.shape[1]):
-            depends(before[:, t], after[:, t], what=f"output {t} when token {j} changes")
-    if far:
-        sees_exactly_the_past(filled(MiniTransformer, reference, SMALL | {"n_layers": 1, "max_len": 300}, seed))
+    B, T = idx.shape
+    ids = idx.repeat(T + 1, 1, 1)  # [T + 1, B, T]: in the sequences ids[j] the token at j is changed, in the last none
+    for j in range(T):
+        ids[j, :, j] = (idx[:, j] + 4).remainder(12)
+    logits = filled(MiniTransformer, reference, SHALLOW, seed, factor=0.6)(ids.flatten(0, 1))
+    shape(logits, (T + 1) * B, T, 13)
+    logits = logits.unflatten(0, (T + 1, B))
+    for j in range(T):
+        for t in range(j, T):
+            depends(logits[T, :, t], logits[j, :, t], what=f"output {t} when token {j} changes")
+    sees_exactly_the_past(filled(MiniTransformer, reference, LONG, seed), (150, 299))
 
 
-def sees_exactly_the_past(model):
-    """In a long sequence the logits at t have a gradient at every position up to t, and at none after."""
-    for t in (299, 170):
-        found = gradients_of(model, every_id(13, 3, 300), at=t)
-        rows = heard(found[name_of(found, "pos_emb", 10)], 10)
-        unseen, seen = [s for s in range(t + 1) if not rows[s]], [s for s in range(t + 1, 300) if rows[s]]
+def sees_exactly_the_past(model, positions):
+    """In two long sequences without a token in common the logits at a position hear every token up to it, and none after."""
+    ids = torch.arange(600).reshape(2, 300)
+    found = gradients_of(model, ids, 600, at=positions)
+    rows = heard(found[name_of(found, "tok_emb", 600, 6)], 6)
+    for row, t in enumerate(positions):
+        unseen = [s for s in range(t + 1) if not rows[300 * row + s]]
+        seen = [s for s in range(t + 1, 300) if rows[300 * row + s]]
         holds(not unseen, "far_past", t=t, rows=brief(unseen))
         holds(not seen, "far_future", t=t, rows=brief(seen))
 
@@ -479,10 +481,10 @@ def brief(positions):
     return ", ".join(map(str, positions[:3])) + (f" .. {positions[-1]}" if len(positions) > 3 else "")
 
 
-@prop(points=5, cases=2, sizes=SIZES)
+@prop(points=5, cases=1, sizes=SIZES)
 def order_of_tokens_matters(MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """Exchanging two earlier tokens changes the last logits, and one token repeated gives other logits at each position."""
-    model = filled(MiniTransformer, reference, SMALL | {"n_layers": 1}, seed)
+    model = filled(MiniTransformer, reference, SHALLOW, seed)
     idx[:, 0], idx[:, 2] = 3, 8
     exchanged = idx[:, [2, 1, 0, *range(3, idx.shape[1])]]
     depends(model(idx)[:, -1], model(exchanged)[:, -1], what="the last logits when two earlier tokens are exchanged")
@@ -491,26 +493,24 @@ def order_of_tokens_matters(MiniTransformer, reference, idx: Ids["B T", "12"], s
         depends(repeated[:, t - 1], repeated[:, t], what=f"position {t} against {t - 1} when all tokens are alike")
 
 
-@prop(points=4, cases=2, sizes=SIZES)
-def rows_are_independent(
-    subject, MiniTransformer, reference, idx: Ids["B T", "12"], row: Index["B"], seed: Seed
-):  # fmt: skip
+@prop(points=4, cases=1, sizes=SIZES)
+def rows_are_independent(subject, MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """Changing one sequence of the batch changes no other, and a sequence alone gives what it gives in the batch."""
     model = filled(MiniTransformer, reference, SMALL, seed)
     changed = idx.clone()
-    changed[row] = (idx[row] + 3).remainder(12)
-    rest = [index for index in range(len(idx)) if index != row]
-    same(model(changed)[rest], model(idx)[rest], what=f"the rows other than {row}")
-    same(model(idx[row : row + 1])[0], model(idx)[row], what=f"row {row} alone")
-    same(model(idx.repeat(13, 1))[-len(idx) :], model(idx), what=f"the last {len(idx)} rows of {13 * len(idx)}")
+    changed[0] = (idx[0] + 3).remainder(12)
+    before = model(idx)
+    same(model(changed)[1:], before[1:], what="the rows between the first and the last, which have changed,")
+    same(model(idx[-1:])[0], before[-1], what="the last row alone")
+    same(model(idx.repeat(23, 1))[-len(idx) :], before, what=f"the last {len(idx)} rows of {23 * len(idx)}")
     model.train()
     with subject.one_seed():  # a dropout, which is allowed, drops the same in both
-        before, after, again = model(idx), model(changed), model(idx)
-    if torch.equal(before, again):
-        same(after[rest], before[rest], what=f"train mode, the rows other than {row}")
+        before, after = model(idx), model(changed)
+        if layouts.close(after[1:], before[1:]) or torch.equal(model(idx), before):  # else dice of its own
+            same(after[1:], before[1:], what="train mode, the rows between the first and the last")
 
 
-@prop(points=4, cases=2, sizes=SIZES)
+@prop(points=4, cases=1, sizes=SIZES)
 def two_calls_agree(MiniTransformer, reference, idx: Ids["B T", "12"], other: Ids["B 3", "12"], seed: Seed):
     """In eval mode two calls with the same ids give the same, whatever was called or made in between; weights stay."""
     model = filled(MiniTransformer, reference, SMALL, seed)
@@ -533,19 +533,19 @@ def two_calls_agree(MiniTransformer, reference, idx: Ids["B T", "12"], other: Id
         equal(parameter.value, weights[name], tol=1e-9, zero=True, what=f"the parameter {name}")
 
 
-@prop(points=4, cases=2, sizes=SIZES)
-def every_id_is_ordinary(MiniTransformer, reference, idx: Ids["B T", "13"], shift: Choice[1, 5], seed: Seed):
+@prop(points=4, cases=1, sizes=SIZES)
+def every_id_is_ordinary(MiniTransformer, reference, idx: Ids["B T", "13"], seed: Seed):
     """Renaming the tokens, ids and rows of tok_emb alike, changes nothing: no id is special, 0 and V - 1 included."""
-    model = filled(MiniTransformer, reference, SMALL, seed)
+    model = filled(MiniTransformer, reference, SHALLOW, seed)
     found = model.parameters()
     values = {name: parameter.value for name, parameter in found.items()}
     table = name_of(values, "tok_emb", 13, 10)
     if any(entry.same_as == table for entry in found.values()):
         return  # a tied head is named by the count
-    idx[:, 0], idx[:, 1] = 0, 12
+    idx[:, 0], idx[:, 1], idx[:, -1] = 0, 12, 0  # the last 0 might be taken for padding, all rows have it
     before = model(idx)
-    model.write({table: values[table].roll(shift, dims=0)})
-    same(model((idx + shift).remainder(13)), before, what="the logits of the renamed tokens")
+    model.write({table: values[table].roll(5, dims=0)})
+    same(model((idx + 5).remainder(13)), before, what="the logits of the renamed tokens")
 
 
 # ---- at the edges
@@ -554,53 +554,50 @@ def every_id_is_ordinary(MiniTransformer, reference, idx: Ids["B T", "13"], shif
 @prop(points=6)
 def fills_its_length_and_no_more(MiniTransformer):
     """T = max_len works; T > max_len raises ValueError or IndexError with both numbers in the message."""
-    for limit, length in ((23, 24), (23, 57), (46, 150)):
-        model = MiniTransformer(**SMALL | {"max_len": limit})
-        for mode in MODES:
-            in_mode(model, mode)
-            shape(model(every_id(13, 3, limit)), 3, limit, 13, what=f"the logits of T = max_len = {limit}")
-            for number in (length, limit):
+    model = MiniTransformer(**SHALLOW | {"max_len": 23})
+    for mode in MODES:
+        in_mode(model, mode)
+        shape(model(every_id(13, 3, 23)), 3, 23, 13, what="the logits of T = max_len = 23")
+        for length in (24, 150):
+            for number in (length, 23):
                 raises(model, every_id(13, 3, length), error=(ValueError, IndexError), mentions=[number])
-            raises(model.without_grad, every_id(13, 1, length), error=(ValueError, IndexError), mentions=[limit])
+            raises(model.without_grad, every_id(13, 1, length), error=(ValueError, IndexError), mentions=[23])
 
 
-@prop(points=5, cases=2, sizes=SIZES)
+@prop(points=5, cases=1, sizes=SIZES)
 def logits_are_raw_scores(subject, MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """Logits, not probabilities: what is added to the head's bias is added to the logits, token by token."""
     more = torch.arange(13) - 5.0
-    for mode in ("eval", "train"):
-        model = filled(MiniTransformer, reference, SMALL, seed, mode)
-        values = {name: parameter.value for name, parameter in model.parameters().items()}
-        biases = [name for name in values if name.split(".")[0] == "head" and values[name].dim() == 1]
-        changed = biases[0] if biases else name_of(values, "head", 13, 10)
+    model = filled(MiniTransformer, reference, SHALLOW, seed, mode="train")
+    values = {name: parameter.value for name, parameter in model.parameters().items()}
+    biases = [name for name in values if name.split(".")[0] == "head" and values[name].dim() == 1]
+    changed = biases[0] if biases else name_of(values, "head", 13, 10)
+    how = "with the numbers -5 .. 7 added to the head's bias" if biases else "with 3 times the head's weight"
+    for mode in reversed(MODES):
+        in_mode(model, mode)
         with subject.one_seed():  # a dropout, which is allowed, drops the same in both
-            before, again = model(idx), model(idx)
+            model.write({changed: values[changed]})
+            before = model(idx)
+            finite(before)
             model.write({changed: values[changed] + more if biases else 3 * values[changed]})
-            after = model(idx)
-        finite(before)
-        if mode == "train" and not torch.equal(before, again):
-            continue  # it throws dice of its own
-        if biases:
-            equal(
-                after, before + more, what=f"{mode} mode, the logits with the numbers -5 .. 7 added to the head's bias"
-            )
-        else:
-            equal(after, 3 * before, what=f"{mode} mode, the logits with 3 times the head's weight")
+            after, want = model(idx), (before + more if biases else 3 * before)
+            if mode == "eval" or layouts.close(after, want) or torch.equal(model(idx), after):  # else dice of its own
+                equal(after, want, what=f"{mode} mode, the logits {how}")
 
 
 @prop(points=3, cases=1, sizes=SIZES)
 def inputs_stay_as_they_were(MiniTransformer, reference, idx: Ids["B T", "12"], seed: Seed):
     """The ids are not changed, and may be non-contiguous, expanded or a slice."""
-    model = filled(MiniTransformer, reference, SMALL, seed)
+    model = filled(MiniTransformer, reference, SHALLOW, seed)
+    idx = idx[:1].repeat(len(idx), 1)  # all rows alike, so that every kind below holds the same ids
     kinds = {
-        "plain": idx,
         "non-contiguous": idx.T.contiguous().T,
         "expanded": idx[:1].expand(idx.shape),
-        "a slice": torch.cat([idx, idx], dim=1)[:, 1 : 1 + idx.shape[1]],
+        "a slice": torch.cat([idx, idx], dim=1)[:, idx.shape[1] :],
     }
+    want = inputs_unchanged(model, idx).value
     for kind, value in kinds.items():
-        want = model(value.clone(memory_format=torch.contiguous_format))
         same(inputs_unchanged(model, value).value, want, what=f"ids: {kind}")
     model.train()
-    inputs_unchanged(model, idx.repeat(9, 1))
+    inputs_unchanged(model, every_id(13, 27, 9))
     inputs_unchanged(model, idx, grad=False)
