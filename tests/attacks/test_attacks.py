@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lock-down i
 SUBMISSIONS = Path(__file__).parent / "submissions"
 GRADER = Path(isolation.__file__).parents[1]
 LIMITS = Limits(
-    cpu_seconds_per_call=1.0,
+    cpu_seconds_per_call=2.0,  # a busy machine takes more than one second to hand out all the memory allowed
     wall_seconds_per_call=20,
     memory_bytes=1 << 28,
     output_bytes_kept=20_000,
@@ -126,7 +126,7 @@ ENDS = {
     "segfaults": (Verdict.EXITED, {"signal": "SIGSEGV"}),
     "aborts": (Verdict.EXITED, {"signal": "SIGABRT"}),
     "kills_itself": (Verdict.OUT_OF_MEMORY, {"signal": "SIGKILL"}),
-    "loops": (Verdict.TIMEOUT, {"clock": "cpu", "limit": 1.0}),
+    "loops": (Verdict.TIMEOUT, {"clock": "cpu", "limit": 2.0}),
     "loops_and_ignores_everything": (Verdict.TIMEOUT, {"clock": "cpu"}),
     "loops_in_cpp": (Verdict.TIMEOUT, {"clock": "cpu"}),
     "sleeps": (Verdict.TIMEOUT, {"clock": "wall", "limit": 1.0}),
