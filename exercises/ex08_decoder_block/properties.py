@@ -184,7 +184,7 @@ def values_agree(module, right, weights, x, y, name, tol=1e-4, alone=False):
     layout = share(module, right, first, x)
     in_mode(module, "train")
     equal(module(x), right(x), what=f"{name}.train()(x)")
-    equal(module(long), right(long), what=f"{name}.train()(all rows in two)")
+    equal(module(long), right(long), what=f"{name}.train()(long)")
     if alone:
         lengths_agree(module, right, x, f"{name}.train()")
     refills_agree(module, right, moved, rows, f"{name}.train()")
@@ -198,7 +198,7 @@ def values_agree(module, right, weights, x, y, name, tol=1e-4, alone=False):
     equal(module.without_grad(rows), right(rows), what=f"{name}.eval()(rows), weights changed in eval mode, no_grad")
     refills_agree(module, right, rows, moved, f"{name}.eval()")
     if not alone:
-        equal(module.without_grad(long), right(long), what=f"{name}.eval()(all rows in two), no_grad")
+        equal(module.without_grad(long), right(long), what=f"{name}.eval()(long), no_grad")
         lengths_agree(module.without_grad, right, x, f"{name}.eval()")
     all_trainable(module.parameters())
 
