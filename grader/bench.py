@@ -106,7 +106,8 @@ class Bench:
         return [Diagnosis(name, self.named[name].says(lang), self.named[name].why(lang)) for name in names]
 
     def names_of(self, session: Session, verdicts: Mapping[str, Verdict], known: Testimonies) -> list[str]:
-        """The names alone. What was skipped tells nothing; of the rest the submission is asked what is not known.
+        """The names alone. What was skipped tells nothing, what follows from other properties holds; of the rest the
+        submission is asked what is not known.
 
         Raises:
             WorkerEnded, SubmissionRaised, WrongAnswer: it did not answer that.

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from grader.exercises import Course
+from grader.exercises import Course, CourseError
 from grader.selftest import selftest
 from tests.engine import TINY
 
@@ -34,3 +34,9 @@ def test_a_property_that_does_not_follow_is_found(broken):
 def test_a_claim_that_catches_nothing_is_found(broken):
     found = broken("    equal(mine(x), theirs(x))", "    equal(mine(x), mine(x))")
     assert any("is not caught by scale_multiplies" in sentence or "passes everything" in sentence for sentence in found)
+
+
+def test_a_property_follows_from_those_before_it_alone(broken):
+    later = '@prop(points=20, follows_from=["scale_multiplies"])\ndef halves_refuse'
+    with pytest.raises(CourseError, match="halves_refuse_an_odd_width needs or follows from scale_multiplies"):
+        broken("@prop(points=20)\ndef halves_refuse", later)
