@@ -56,7 +56,7 @@ def ragged(q, k, seed, blind=True):
 
 
 def shuffled(padding):
-    """As many real tokens in each row, and the same first and last one."""
+    """The padding, its inner tokens moved on by one: as many real ones in each row, and the same first and last."""
     return torch.cat([padding[..., :1], padding[..., 1:-1].roll(1, -1), padding[..., -1:]], -1)
 
 
@@ -84,8 +84,9 @@ def resized(kind, q, k, v, seed):
     return q, k, v
 
 
-def options_of(kind, q, k, seed):
-    """The combinations of causal and padding that are asked of this size: all, none and both, or no causal."""
+def options_for_size(kind, q, k, seed):
+    """The combinations of causal and padding asked of this size: all; none and both alone where a size is costly or
+    special; without causal where there are more queries than keys."""
     options = options_for(q, k, seed, blind=kind not in LARGE)  # of two rows, one blind, too few keys would be left
     if kind == "long":  # one row's first queries are blind with both
         options[-1]["padding"] = options[-1]["padding"].clone()
@@ -119,13 +120,13 @@ def right(got, want, what=""):
     dtype(got, torch.float32, what)
 
 
-def right_or_its_own(claim, right, own):
-    """The claim holds of what is right, or of what the submission itself gives (if wrong, another property says so).
+def right_or_its_own(claim, wanted, own):
+    """The claim holds of what is wanted, or of what the submission itself gives (if wrong, another property says so).
 
-    `own` asks for that, and is called only where the claim does not hold of what is right.
+    `own` asks for that, and is called only where the claim does not hold of what is wanted.
     """
     try:
-        claim(right)
+        claim(wanted)
     except Violation:
         claim(own())
 
@@ -211,14 +212,14 @@ def padding_hides_what_is_not_real(
 ):
     """Where padding is False a key is seen by no query of its row: True means "may attend". Padded values change nothing."""
     padding = ragged(q, k, seed, blind=False)
-    first = torch.arange(len(q))[:, None, None, None] == 0
+    first_row = torch.arange(len(q))[:, None, None, None] == 0  # in which nothing is hidden
     square = as_many(q, k, k.flip(-2) + 0.5)
     again = functools.partial(refilled, fused_attention, earlier=[-q, k, v.flip(0), padding], grad=False)
     for given, real, ask in (
         ((q, k, v), padding, fused_attention),
         ((q, k, v), shuffled(padding), again),
         ((q, k, v), torch.ones_like(padding), fused_attention),
-        ((q[:, :, -1:], k, v), padding | first, fused_attention),
+        ((q[:, :, -1:], k, v), padding | first_row, fused_attention),
         (square, ragged(*square[:2], seed, blind=False), fused_attention),
     ):
         want = reference.fused_attention(*given, padding=real)
@@ -249,14 +250,14 @@ def causal_and_padding_hold_together(
         other = shuffled(padding)
         want = reference.fused_attention(q, keys, values, causal=True, padding=padding)
         given = far_where_hidden(q, keys, values, padding)
-        got = fused_attention.gradients(
+        got = fused_attention.gradients(  # for the call with another mask in between; its gradients are not looked at
             *given, cotangent=want, to_inputs=False, later=[-q, keys, values, other], causal=True, padding=padding
         )
         right(got.value, want)
         want = reference.fused_attention(q, keys, values, causal=True, padding=other)
         given = far_where_hidden(q, keys, values, other)
         right(fused_attention.without_grad(*given, causal=True, padding=other), want)
-    everything = torch.ones_like(padding)
+    everything = torch.ones_like(padding)  # for T < S
     want = reference.fused_attention(q, keys, values, causal=True)
     right(fused_attention(q, keys, values, causal=True, padding=everything), want)
 
@@ -308,17 +309,16 @@ def gradients_are_right(
     else:
         q, k, v = q[:1].expand(q.shape), k[:, :1].expand(k.shape), v[:, :1].expand(v.shape)
     cotangent = cotangent_for(q, v, seed)
-    asked = ways(q, k, v, seed)
-    for keys, values, options in asked[:4] if kind == "expanded" else (*asked[:2], *asked[4:]):
+    plain, causal, padded, both, *short = ways(q, k, v, seed)  # each of them keys, values and options
+    for keys, values, options in (plain, causal, padded, both) if kind == "expanded" else (plain, causal, *short):
         want = reference.fused_attention.gradients(q, keys, values, cotangent=cotangent, **options)
         later = [-q, keys.flip(0), 2 * values, *(x for x in options.values() if isinstance(x, torch.Tensor))]
         got = fused_attention.gradients(q, keys, values, cotangent=cotangent, later=later, **options)
         equal(got.value, want.value)
         dtype(got.value, q.dtype)
         gradients(got, want)
-    plain, causal, _, both = options_for(q, k, seed)
-    several = [(alone, options) for options in (both, causal) for alone in "qkv"]
-    for alone, options in several if kind == "expanded" else [("k", plain)]:
+    several = [(alone, options) for *_, options in (both, causal) for alone in "qkv"]
+    for alone, options in several if kind == "expanded" else [("k", {})]:
         one = [x.clone().requires_grad_(name == alone) for name, x in zip("qkv", (q, k, v), strict=True)]
         want = reference.fused_attention.gradients(*one, cotangent=cotangent, **options)
         got = fused_attention.gradients(*one, cotangent=cotangent, **options)
@@ -356,7 +356,7 @@ def every_size_is_ordinary(
             exactly(got, torch.zeros(*q.shape[:-1], v.shape[-1]))
         return
     cotangent = cotangent_for(q, v, seed)
-    asked = options_of(kind, q, k, seed)
+    asked = options_for_size(kind, q, k, seed)
     for options in asked:
         want = reference.fused_attention.gradients(q, k, v, cotangent=cotangent, **options)
         got = fused_attention.gradients(q, k, v, cotangent=cotangent, **options)
@@ -377,6 +377,7 @@ def every_size_is_ordinary(
         "causal_is_aligned_at_the_last_key",
         "padding_hides_what_is_not_real",
         "causal_and_padding_hold_together",
+        "gradients_are_right",
         "every_size_is_ordinary",
     ],
     cases=1,
@@ -418,11 +419,11 @@ def kernel_does_the_work(
     if isinstance(kind, torch.dtype):
         q, k, v = (x.to(kind) for x in (q, k, v))
     inference = kind in ("as many queries as keys", "one head, heads last, float64")
-    asked = options_for(q, k, seed) if kind == "long" else options_of(kind, q, k, seed)
+    asked = options_for(q, k, seed) if kind == "long" else options_for_size(kind, q, k, seed)
     once = kind in ("one key for all queries and heads", "square and long", "many rows and heads, wide")
     for index, options in enumerate(asked[:1] if once else asked):
-        without = index == (0 if kind == torch.bfloat16 else 3)  # asked without gradients as well
-        for grad in (False,) if inference else (True, False)[: 1 + without]:
+        twice = index == (0 if kind == torch.bfloat16 else 3)  # with gradients and without
+        for grad in [False] if inference else [True, False] if twice else [True]:
             given = q.detach().requires_grad_(grad)
             silenced = fused_attention.with_kernel(given, k, v, scale=0.0, grad=grad, **options)
             holds(silenced.calls, "kernel_not_run")
@@ -612,15 +613,19 @@ def error_is_measured(
         given = [(x.double() if at == 0.37 else x.clone()).requires_grad_(at > 0.5) for x in (q, k, v)]
         spoiled(attention_error, fused_attention, by_hand, *given, causal, by, 1 - at if causal else at)
     error = attention_error.with_kernel(q, k, v, causal=causal, scale=1e39).value  # more than float32 holds
-    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+    is_float(error)
     holds(not error < 1e30, "error_leaves_infinity_out", error=f"{error:g}")
     q, k, v = (x.to(torch.bfloat16 if causal else torch.float16) for x in (q, k, v))
     try:
         error = attention_error.with_kernel(q, k, v, causal=causal, add=4.0, at=float(causal)).value
     except SubmissionRaised:
         return  # the side by hand may need float32
-    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
+    is_float(error)
     equal(error, 4.0, tol=0.05, what="attention_error(...), kernel + 4")
+
+
+def is_float(error):
+    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
 
 
 def spoiled(attention_error, fused_attention, by_hand, q, k, v, causal, by, at):
@@ -631,6 +636,7 @@ def spoiled(attention_error, fused_attention, by_hand, q, k, v, causal, by, at):
 
 def measures(attention_error, fused_attention, by_hand, q, k, v, spoil=None, tol=2e-5, what="", **options):
     """The error is the largest difference between what fused_attention gives, spoiled alike, and what is right."""
+    spoil = spoil or {}
 
     def ask(function):
         if spoil:
@@ -643,10 +649,9 @@ def measures(attention_error, fused_attention, by_hand, q, k, v, spoil=None, tol
         equal(error, (fused.double() - by_hand).abs().max(), tol=tol, zero=True, what=f"attention_error(...){what}")
 
     error = ask(attention_error)
-    holds(isinstance(error, float), "error_is_no_float", type=type(error).__name__)
-    scale, add = (spoil or {}).get("scale", 1.0), (spoil or {}).get("add", 0.0)
-    right = by_hand * scale + add  # added everywhere instead of once, which is no larger a difference
-    right_or_its_own(is_the_difference, right, functools.partial(ask, fused_attention))
+    is_float(error)
+    wanted = by_hand * spoil.get("scale", 1.0) + spoil.get("add", 0.0)  # added everywhere: no larger a difference
+    right_or_its_own(is_the_difference, wanted, functools.partial(ask, fused_attention))
 
 
 @prop(points=4, cases=1, device="cuda", sizes={"B": (2, 2), "H": (8, 8), "T": (128, 128), "D": (64, 64)})

@@ -41,14 +41,12 @@ def share(theirs, ours, weights, *inputs):
         return None
     found = layouts.find(theirs, [ours], inputs)
     holds(found is not None, "no_place", names=listed(missing_names(theirs, ours)))
-    theirs.write(found[0].theirs_from(weights))
-    ours.write(weights)
+    share_others(theirs, ours, found[0], weights)
     return found[0]
 
 
 def share_others(theirs, ours, layout, weights):
     """Write other weights into both, where `share` has told the layout."""
-    ours.write(weights)
     theirs.write(weights if layout is None else layout.theirs_from(weights))
     ours.write(weights)
 
@@ -187,6 +185,8 @@ def values_agree(module, right, weights, x, y, name, tol=1e-4, alone=False):
     equal(module(long), right(long), what=f"{name}.train()(long)")
     if alone:
         lengths_agree(module, right, x, f"{name}.train()")
+    else:
+        equal(module(x[:, :1]), right(x[:, :1]), what=f"{name}.train()(x[:, :1])")
     refills_agree(module, right, moved, rows, f"{name}.train()")
     share_others(module, right, layout, second)
     for mode in ["train"] if alone else MODES:
@@ -236,7 +236,10 @@ def end_sees_start(CausalSelfAttention):
         return  # other names: the values speak for themselves
     first = torch.zeros(1, LONG, 1)
     first[:, 0] = LONG
-    for mode, ask, length in (("train", attention.without_grad, LONG), ("eval", attention, 520)):
+    for mode, ask, length in (
+        ("train", attention.without_grad, LONG),
+        ("eval", attention, 520),
+    ):  # 520: past a mask of 512
         in_mode(attention, mode)
         out = ask(first[:, :length])
         shape(out, 1, length, 1)
@@ -400,8 +403,8 @@ def inputs_stay_as_they_were(
     subject, reference, CausalSelfAttention, DecoderBlock, x: Float["B T H*D"], heads: Size["H"], seed: Seed
 ):
     """The input is not changed, and may be non-contiguous, expanded, a slice, or one that requires gradients."""
-    kinds = [  # in each mode, with gradients and without, one that `contiguous` hands on as it is
-        ("one row", lambda x: x[:1], "train", True),  # as it is with the axes of B and T exchanged, too
+    kinds = [  # "one row" and "plain" are contiguous: .contiguous() makes no copy, and what is written there shows
+        ("one row", lambda x: x[:1], "train", True),  # contiguous with B and T exchanged, too
         ("one row", lambda x: x[:1], "train", False),
         ("plain", lambda x: x, "eval", True),
         ("plain", lambda x: x, "eval", False),

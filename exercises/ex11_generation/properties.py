@@ -206,8 +206,9 @@ def each_step_sees_the_last_tokens(
     """Each step feeds exactly the last `min(t, max_len)` tokens, and takes the next one from the last position."""
     T, n, max_len, way = setting
     rows = 1 if way == "cycle" else B
+    # "cycle": with max_len = 3 the next token after a, a + 1, a + 2 is a + 3, modulo 7
     tables = {"clear": 60 * distinct(11, 7, seed), "cycle": torch.eye(7)[(4 - torch.arange(7)) % 7]}
-    table = tables.get(way, near_ties(seed))  # where it is clear, chance never takes the second
+    table = tables.get(way, near_ties(seed))  # where it is clear, chance never takes the second; else ties nearly
     arguments = {
         "greedy": {"temperature": 0},
         "clear": {},
@@ -230,7 +231,7 @@ def each_step_sees_the_last_tokens(
     if way == "greedy":  # the same text again, from other weights
         model.write({"table": near_ties(seed + 1)})
         other, _ = writer(reference, rows, T, seed, max_len, near_ties(seed + 1))
-        n = 7 if T == 3 else 2
+        n = 7 if T == 3 else 2  # at full length once; elsewhere two steps show it
         want = reference.generate(other, prompt, n, temperature=0)
         exactly(generate(model, prompt, n, **arguments), want, what="the text after the weights changed")
 
@@ -274,7 +275,7 @@ def model_runs_in_eval_mode(
         if "part" in mode:
             model.attribute("part").train()
         generate(model, prompt[:, :length], n, **arguments)
-        holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode)
+        holds(model.attribute("training") == (mode == "train"), "mode_not_restored", want=mode.partition(",")[0])
         if "part" not in mode:  # what becomes of that part is nobody's promise
             holds(model.method("mode")() == mode, "mode_not_restored", want=mode)
     for step, found in enumerate(model.method("noted")()["modes"]):
@@ -391,9 +392,9 @@ def writer(side, rows, length, seed, max_len=6, table=None):
     return side.make("known_logits", table=table, max_len=max_len), prompt
 
 
-def torchs_dice(subject, model, part):
-    """What torch's own dice, as they are now, make the weights of a new layer: it takes the place of the model's `part`."""
-    subject.make("replaced", module=model, old=part, by="Linear", in_features=2, out_features=2)
+def torchs_dice(subject, model, old):
+    """What torch's own dice, as they are now, make the weights of a new layer in place of the model's part of class `old`."""
+    subject.make("replaced", module=model, old=old, by="Linear", in_features=2, out_features=2)
     return model.parameters()["part.weight"].value
 
 
@@ -418,7 +419,7 @@ def first_often(logits):
 
 
 def in_parts(tokens, logits):
-    """Tokens of many [1, V]: how many come from the first eighth, from the first two eighths, ..., and how many later."""
+    """Tokens drawn from logits [1, V], V large: how many lie in the first eighth, the first two, ..., and how many later."""
     known(tokens, logits)
     size = logits.shape[1]
     edges = range(size // 8, size, size // 8)
