@@ -110,8 +110,11 @@ class Script:
         call = self._written(request, holders)
         if request.handle is None and request.name:
             self._used.append(request.name)
-        if holders:
-            self._lines += [call] if request.grad else ["with torch.no_grad():", f"    {call}"]
+        first = next(self._outputs) if holders else ""
+        if first:
+            line = f"{first} = {call}"
+            self._lines += [line] if request.grad else ["with torch.no_grad():", f"    {line}"]
+            self._lines.append(f"print({first})")
         for value in _tensors(request) if holders else []:
             self._lines.append(f"{holders[id(value)]}.copy_({self._argument(value)})")
         kept = self._keep(getattr(reply, "value", None))
@@ -137,6 +140,10 @@ class Script:
             self._lines += [f"{KERNEL} = kernel"] if spoil else []
             if kept is None:
                 self._lines.append(f"print({output})")
+            if "ops" in request.observe:
+                self._lines += ["with torch.no_grad():", f"    {call}"]
+        if first:
+            self._lines.append(f"print({first})  # the same as above?")
 
     def _written(self, request: wire.Call, holders: Mapping[int, str]) -> str:
         """The call as an expression; what it is given is defined above."""

@@ -141,7 +141,7 @@ class Call(msgspec.Struct, tag_field="tag", tag="call", forbid_unknown_fields=Tr
     With `later`, another one with those numbers is made between this one and its backward pass.
     A `cotangent` asks for gradients, of the parameters alone unless they go `to_inputs` as well.
     Without `grad` it is made under `torch.no_grad()`; else gradients are on, unless a call before switched them off.
-    To `observe` "ops" it is made once more, under `torch.no_grad()`: they are those of both calls.
+    To `observe` "ops" it is made once more, on fresh tensors, under `torch.no_grad()`: they are those of both.
     """
 
     name: str | None = None

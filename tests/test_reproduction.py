@@ -75,6 +75,15 @@ def test_tensors_that_held_other_numbers_are_filled_twice():
     code = Script("m.py", {"x": now}, [Exchange(request, wire.Answer(value=now))]).code.replace("from m import f", "")
     exec(code, {"f": lambda x, by: seen.append((float(x), float(by))) or x})
     assert seen == [(2.0, 3.0), (1.0, 2.0)]
+    assert code.count("print(out)") == 2  # the answer of the first call, before and after the second
+
+
+def test_a_call_whose_operations_are_looked_at_is_made_in_both_modes():
+    now, modes = torch.tensor([1.0]), []
+    exchange = Exchange(wire.Call(name="f", args=[now], observe=["ops"]), wire.Answer(value=now))
+    code = Script("m.py", {"x": now}, [exchange]).code.replace("from m import f", "")
+    exec(code, {"f": lambda tensor: modes.append(torch.is_grad_enabled()) or tensor})
+    assert modes == [True, False]
 
 
 @pytest.mark.parametrize("grad", [True, False])

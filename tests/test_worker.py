@@ -456,6 +456,12 @@ def test_operations_are_recorded_with_gradients_and_without(plain):
     assert answer.grad_mode is True
 
 
+def test_the_second_call_for_operations_is_given_tensors_of_its_own(plain):
+    seen = []
+    plain.module.remembers = lambda x: x.sin() if any(x is one for one in seen) else (seen.append(x), x.exp())[1]
+    assert "aten::sin" not in ask(plain, "remembers", torch.zeros(3), observe=["ops"]).ops
+
+
 def test_operations_inside_torchscript_and_threads_are_recorded(plain):
     ids, table = torch.tensor([1]), torch.ones(3, 4)
     assert "aten::embedding" in ask(plain, "scripted", ids, table, observe=["ops"]).ops

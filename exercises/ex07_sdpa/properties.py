@@ -29,7 +29,11 @@ LARGE = {  # q, k and v
     # more than a table of 512 keys, 32 queries at once, 65536 scores or numbers of the keys, 1000 of the output
     "long": ((2, 2, 34, 31), (2, 2, 530, 31), (2, 2, 530, 9)),
     "square and long": ((2, 2, 66, 6), (2, 2, 66, 6), (2, 2, 66, 5)),  # more than a table of 64
-    "many rows and heads, wide": ((9, 5, 3, 66), (9, 5, 4, 66), (9, 5, 4, 65)),  # more than 8 rows, 4 heads, 64 numbers
+    "many rows and heads, wide": (
+        (9, 5, 3, 130),
+        (9, 5, 4, 130),
+        (9, 5, 4, 129),
+    ),  # more than 8 rows, 4 heads, 128 numbers
 }
 
 
@@ -91,6 +95,8 @@ def options_for_size(kind, q, k, seed):
     if kind == "long":  # one row's first queries are blind with both
         options[-1]["padding"] = options[-1]["padding"].clone()
         options[-1]["padding"][..., 0] = False
+    elif kind == "square and long":
+        return [*options[:2], options[3]]
     elif kind in LARGE or kind == "one head, heads last, float64":
         return options[::3]
     return options if k.shape[-2] >= q.shape[-2] else options[::2]
@@ -204,6 +210,15 @@ def causal_is_aligned_at_the_last_key(
         right(fused_attention(newest, k, v, causal=True), reference.fused_attention(newest, k, v, causal=True))
     one_more = k[:, :, : q.shape[-2] + 1], v[:, :, : q.shape[-2] + 1]
     right(fused_attention(q, *one_more, causal=True), reference.fused_attention(q, *one_more, causal=True))
+    sees_no_last_key(fused_attention, reference, q, k, v)
+
+
+def sees_no_last_key(fused_attention, reference, q, k, v, tol=1e-4):
+    """The last key, far out, is seen by the last query alone."""
+    want = reference.fused_attention(q, k, v, causal=True)[:, :, :-1]
+    last_k, last_v = k.clone(), v.clone()
+    last_k[:, :, -1], last_v[:, :, -1] = FAR, 20.0
+    equal(fused_attention(q, last_k, last_v, causal=True)[:, :, :-1], want, tol=tol, what="out[:, :, :-1]")
 
 
 @prop(points=8, cases=2)
@@ -259,6 +274,10 @@ def causal_and_padding_hold_together(
         right(fused_attention.without_grad(*given, causal=True, padding=other), want)
     everything = torch.ones_like(padding)  # for T < S
     want = reference.fused_attention(q, keys, values, causal=True)
+    right(fused_attention(q, keys, values, causal=True, padding=everything), want)
+    row = torch.arange(len(q))
+    everything[row, 0, 0, -1 - row] = False  # as many real tokens in every row, elsewhere
+    want = reference.fused_attention(q, keys, values, causal=True, padding=everything)
     right(fused_attention(q, keys, values, causal=True, padding=everything), want)
 
 
@@ -362,6 +381,8 @@ def every_size_is_ordinary(
         got = fused_attention.gradients(q, k, v, cotangent=cotangent, **options)
         equal(got.value, want.value, zero=True)
         dtype(got.value, torch.float32)
+        if kind in LARGE:
+            equal(fused_attention.without_grad(q, k, v, **options), want.value, zero=True, what="no_grad, out")
         for name, mine, gradient in zip("qkv", got.inputs, want.inputs, strict=True):
             if mine is not None or bool(gradient.any()):  # where nothing is seen, None is as good as zeros
                 equal(mine, gradient, zero=True, what=f"{name}.grad")
@@ -506,6 +527,9 @@ def half_precision_works(
         )
     large = v * 2.0 ** {torch.float16: 12, torch.bfloat16: 60}[kind]  # each dtype has its own largest number
     equal(fused_attention(q, k, large), reference.fused_attention(q, k, large), tol=HALF[kind])
+    long = [(factor * x).to(kind) for factor, x in zip((1, 1, 16), resized("long", q, k, v, seed), strict=True)]
+    equal(fused_attention(*long), reference.fused_attention(*long), tol=HALF[kind])
+    sees_no_last_key(fused_attention, reference, *long, tol=HALF[kind])
 
 
 def _agrees_as_far_as_it_can(got, kind, wide):

@@ -42,7 +42,7 @@ DEEP = {"vocab": 7, "d_model": 6, "n_heads": 1, "n_layers": 4, "max_len": 9, "d_
 MANY_HEADS = {"vocab": 9, "d_model": 20, "n_heads": 10, "n_layers": 1, "max_len": 150, "d_ff": 7}
 TINY = {"vocab": 3, "d_model": 6, "n_heads": 1, "n_layers": 1, "max_len": 1, "d_ff": 2}
 TALL = {"vocab": 5, "d_model": 6, "n_heads": 2, "n_layers": 7, "max_len": 70, "d_ff": 3}
-LONG = {"vocab": 299, "d_model": 6, "n_heads": 2, "n_layers": 1, "max_len": 300, "d_ff": 5}  # beyond 100, 128, 256
+LONG = {"vocab": 529, "d_model": 6, "n_heads": 2, "n_layers": 1, "max_len": 530, "d_ff": 5}  # beyond 128, 256, 512
 SIZES = {"B": (3, 4), "T": (6, 8)}  # differ from each other and from all of the above
 OUTER = ("tok_emb.weight", "pos_emb.weight", "ln.weight", "ln.bias", "head.weight", "head.bias")
 ACTIVATIONS = ({"by": "GELU"}, {"by": "GELU", "approximate": "tanh"}, {"by": "ReLU"})
@@ -332,7 +332,7 @@ def logits_agree(subject, MiniTransformer, reference):
     """With the submission's own weights the logits equal those of the reference, with ReLU, exact GELU or tanh GELU."""
     model, layout, rights = matched(MiniTransformer, reference, MANY_HEADS, every_id(9, 4, 8))
     give(model, layout, rights, even(given_weights(rights[0], 11)))
-    agree(model, rights, [every_id(9, 60, 5)], [True])
+    agree(model, rights, [every_id(9, 130, 5)], [True])
     agree(model, rights, [every_id(9, 2, 150)], [False])
     ids = every_id(7, 3, 9)
     model, layout, rights = matched(MiniTransformer, reference, DEEP, ids)
@@ -436,9 +436,12 @@ def total(model):
 @prop(points=6, needs=["logits_agree"])
 def gradients_agree(subject, MiniTransformer, reference):
     """The gradient of every parameter equals that of the reference, at every call, in train and eval mode."""
-    model, layout, rights = matched(MiniTransformer, reference, LONG, every_id(299, 4, 8))
+    model, layout, rights = matched(MiniTransformer, reference, LONG, every_id(529, 4, 8))
     give(model, layout, rights, even(given_weights(rights[0], 11)))
-    same_gradients(model, layout, rights[0], every_id(299, 2, 300))
+    agree(model, rights, [every_id(529, 1, 530)], [False])
+    same_gradients(model, layout, rights[0], every_id(529, 2, 300))
+    ids = every_id(529, 1, 150)
+    in_train_mode(subject, model, ids, partial(agree, model, rights, [ids], [True]), lambda: None)
     nothing_is_silent(filled(MiniTransformer, reference, TINY, seed=19), TINY, every_id(3, 4, 1))
     ids = every_id(13, 6, 17)
     model, layout, rights = matched(MiniTransformer, reference, SMALL | {"n_layers": 4}, ids)
@@ -461,7 +464,7 @@ def same_gradients(model, layout, right, ids):
 @prop(points=6, follows_from=["gradients_agree"])
 def every_parameter_gets_a_gradient(subject, MiniTransformer, reference):
     """Every parameter gets a gradient; in the two tables every row that is used, id 0 and position 0 included."""
-    for config, size, mode in ((SMALL, (4, 17), "train"), (TINY, (4, 1), "eval"), (LONG, (1, 300), "eval")):
+    for config, size, mode in ((SMALL, (4, 17), "train"), (TINY, (4, 1), "eval"), (LONG, (1, 530), "eval")):
         model = filled(MiniTransformer, reference, config, seed=19, mode=mode)
         subject.make("without_dropout", module=model)
         nothing_is_silent(model, config, every_id(config["vocab"], *size))

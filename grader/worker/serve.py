@@ -107,8 +107,9 @@ class Interpreter:
             with observation.recording(), _watching(kernel, request.spoil):
                 value = target(*args, **kwargs)
                 if observation.ops is not None:
+                    again, named_again = self._arguments(request, [])
                     with torch.no_grad():  # a submission may go another way where no gradients are wanted
-                        target(*args, **kwargs)
+                        target(*again, **named_again)
             grad_mode = torch.is_grad_enabled()
         if request.later is not None:
             others, named_others = self._arguments(request.again(), [])
