@@ -163,7 +163,7 @@ def inputs_stay_as_they_are(
 # ----------------------------------------------------------------------------------------------- one step
 
 # a small model with large gradients, which answers something else in eval mode
-LIVELY = {"width": 12, "max_len": 16, "spread": 1.0, "boost": 1.5}
+LIVELY = {"width": 12, "max_len": 16, "spread": 1.0, "boost": 1.5, "biased": True}
 
 
 @prop(points=4, cases=1)
@@ -190,7 +190,7 @@ def step_is_exactly_one(
     many = torch.randint(V, (41, 45), generator=torch.Generator().manual_seed(seed))
     batches = {"as drawn": ids, "one row": ids[:1], "two tokens": ids[:, :2], "many": many.T.contiguous().T}
     if size == "two tokens":
-        model["spread"] = 8.0  # gradients, and a loss, that somebody would clip
+        model["spread"] = 32.0  # gradients, and a loss, that somebody would clip
     if size == "known by heart":  # the loss is nearly 0 already; what still moves the weights is their decay
         model["spread"] = 64.0
         batches[size] = foretold(reference, model, ids.shape[1])
@@ -255,7 +255,7 @@ def step_is_made_in_train_mode(
 def training_learns_the_cycle(subject, train, reference):
     """On the cycle 0 1 ... 7 the loss goes from ln 8 to below 0.05 within 300 steps at the default learning rate."""
     data = (3 * torch.arange(11)[:, None] + torch.arange(9)) % 8  # [N, T]
-    settings = {"vocab": 8, "width": 96, "max_len": 10}
+    settings = {"vocab": 8, "width": 256, "max_len": 10, "boost": 0.65}
     for steps in 60, 300:  # who has learned it by then, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses = losses_of_all(train, model, data, steps)
@@ -271,7 +271,7 @@ def training_learns_to_alternate(subject, train, reference):
     """On 0 1 0 1 ... the model that was handed in learns to alternate: within 300 steps it predicts every next token."""
     data = (torch.arange(5)[:, None] + torch.arange(10)) % 2  # [N, T]
     # learns it in a few steps, and must make the others all the same
-    settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 8.0}
+    settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 32.0}
     for steps in 10, 60, 300:  # who has learned it by then need not go on
         model = subject.make("causal_model", **settings)
         losses_of_all(train, model, data, steps)
@@ -288,7 +288,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     Two trainings of one model follow each other: the second begins where the first has ended.
     """
     data = torch.randint(7, (N, 15), generator=torch.Generator().manual_seed(3))  # no two rows begin alike
-    settings = {**LIVELY, "vocab": 7, "seed": 4}
+    settings = {**LIVELY, "vocab": 7, "seed": 3}  # losses that fall and rise
     model = subject.make("causal_model", **settings, keeps_weights=True)
     start = weights(model)
     losses = []

@@ -61,7 +61,7 @@ class Recorder(nn.Module):
 
     def mode(self) -> str:
         """ "train" or "eval" where all parts agree, else "mixed"."""
-        modes = {module.training for module in self.modules()}
+        modes = {self.training, self.part.training}
         return "mixed" if len(modes) == 2 else "train" if modes == {True} else "eval"
 
     def noted(self) -> dict[str, Any]:
@@ -94,10 +94,11 @@ class KnownLogits(Recorder):
 
 
 class TinyCausal(Recorder):
-    """A trainable causal model: each token sees itself and the mean of all tokens up to it, through one tanh layer.
+    """A trainable causal model: each token and the mean of all tokens up to it, through tanh, to a head.
 
-    The weights follow from `seed`; `spread` is the standard deviation of the head, small for logits that start near
-    zero. In train mode the hidden units are multiplied by `boost`, a stand-in for dropout without its dice.
+    It has as few parts as that takes, since a class trains it a million times; `biased` adds one. The weights follow
+    from `seed`; `spread` is the standard deviation of the head, small for logits that start near zero. In train mode
+    the hidden units are multiplied by `boost`, a stand-in for dropout without its dice; a large one learns fast.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class TinyCausal(Recorder):
         seed: int = 0,
         spread: float = 0.02,
         boost: float = 1.0,
+        biased: bool = False,
         keeps_weights: bool = False,
     ) -> None:
         super().__init__(max_len, keeps_weights)
@@ -119,9 +121,9 @@ class TinyCausal(Recorder):
 
         self.boost = boost
         self.tokens = weights(1.0, vocab, width)
-        self.positions = weights(0.1, max_len, width)
-        self.mix = weights(2 / width**0.5, width, 2 * width)
+        self.bias = weights(0.1, width) if biased else None
         self.head = weights(spread, vocab, width)
+        self.seen = torch.eye(max_len) + torch.ones(max_len, max_len).tril() / torch.arange(1, max_len + 1)[:, None]
 
     def reset_parameters(self) -> None:
         """Starts over with other weights, as the layers of torch offer it."""
@@ -129,9 +131,9 @@ class TinyCausal(Recorder):
             nn.init.normal_(parameter, std=0.37)  # as none begins: else one seed could give the same numbers
 
     def hidden(self, ids: Tensor) -> Tensor:
-        x = self.tokens[ids] + self.positions[: ids.shape[1]]  # [B, T, C]
-        past = x.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None]  # [B, T, C]
-        hidden = torch.tanh(F.linear(torch.cat([x, past], dim=-1), self.mix))
+        T = ids.shape[1]
+        x = self.seen[:T, :T] @ F.embedding(ids, self.tokens)  # [B, T, C]
+        hidden = torch.tanh(x if self.bias is None else x + self.bias)
         return hidden * self.boost if self.part.training else hidden
 
     def logits(self, ids: Tensor) -> Tensor:
