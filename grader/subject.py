@@ -366,13 +366,18 @@ def given_weights(module: Module, seed: int) -> dict[str, torch.Tensor]:
     """Weights for a module of the reference, by the course's rule.
 
     Matrices have a standard deviation of 0.4, biases are non-zero, and other vectors (the weights of norms) are
-    1 + 0.2 randn: never all ones, or an affine part left out would not show.
+    1 + 0.2 randn: never all ones, or an affine part left out would not show. They are not to be written into.
     """
+    own = {name: entry.value.shape for name, entry in module.parameters().items() if entry.same_as is None}
+    return dict(_drawn(tuple(own.items()), seed))
+
+
+@functools.lru_cache(maxsize=256)  # a class is asked the same questions, submission by submission
+def _drawn(shapes: tuple[tuple[str, torch.Size], ...], seed: int) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     weights: dict[str, torch.Tensor] = {}
-    for name, parameter in module.parameters().items():
-        if parameter.same_as is None:
-            noise = torch.randn(parameter.value.shape, generator=generator)
-            norm_weight = parameter.value.dim() == 1 and not name.endswith("bias")
-            weights[name] = 1 + 0.2 * noise if norm_weight else 0.4 * noise
+    for name, shape in shapes:
+        noise = torch.randn(shape, generator=generator)
+        norm_weight = len(shape) == 1 and not name.endswith("bias")
+        weights[name] = 1 + 0.2 * noise if norm_weight else 0.4 * noise
     return weights
