@@ -255,7 +255,7 @@ def step_is_made_in_train_mode(
 def training_learns_the_cycle(subject, train, reference):
     """On the cycle 0 1 ... 7 the loss goes from ln 8 to below 0.05 within 300 steps at the default learning rate."""
     data = (3 * torch.arange(9)[:, None] + torch.arange(7)) % 8  # [N, T]
-    settings = {"vocab": 8, "width": 192, "max_len": 10, "boost": 0.85}
+    settings = {"vocab": 8, "width": 256, "max_len": 10, "boost": 0.8}
     for steps in 60, 300:  # who has learned it by then, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses = losses_of_all(train, model, data, steps)
@@ -288,7 +288,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     Two trainings of one model follow each other: the second begins where the first has ended.
     """
     data = torch.randint(7, (N, 15), generator=torch.Generator().manual_seed(3))  # no two rows begin alike
-    settings = {**LIVELY, "vocab": 7, "seed": 3}  # losses that fall and rise
+    settings = {**LIVELY, "vocab": 7, "seed": 7}  # losses that fall and rise
     model = subject.make("causal_model", **settings, keeps_weights=True)
     start = weights(model)
     losses = []
@@ -329,13 +329,13 @@ def training_repeats_with_its_seed(subject, train):
     model = subject.make("causal_model", **settings)
     start = weights(model)
 
-    def trained(steps, **options):
+    def trained(**options):
         model.write(start)
-        return torch.tensor(train(model, data, steps, **options)), flat(weights(model))
+        return torch.tensor(train(model, data, 4, **options)), flat(weights(model))
 
-    for steps, options, again in (4, {"seed": 3}, {"seed": 3}), (3, {"lr": 3e-3, "seed": 0}, {}):
-        first = trained(steps, **options)  # 4 steps: rows in batches of 8 or more have begun a second round
-        second = trained(steps, **again)
+    for options, again in ({"seed": 3}, {"seed": 3}), ({"lr": 3e-3, "seed": 0}, {}):
+        first = trained(**options)  # 4 steps: rows in batches of 6 or more have begun a second round
+        second = trained(**again)
         equal(second[0], first[0], tol=1e-5, what="losses")
         equal(second[1], first[1], tol=1e-5, what="weights")
 
@@ -343,7 +343,7 @@ def training_repeats_with_its_seed(subject, train):
 @prop(points=4, cases=3)
 def training_uses_every_row(subject, train, rows: Choice[67, 23, 13]):
     """Every row of the data is trained on, the last ones too."""
-    kinds = torch.arange(rows) // (4 if rows == 67 else 1)  # rows of a kind are alike, and the last ones a kind
+    kinds = (torch.arange(rows) + 2) // 4 if rows == 67 else torch.arange(rows)  # the last row is alone of its kind
     data = 3 * kinds[:, None] + torch.arange(8) % 3  # [N, T]: three tokens that no other kind has
     settings = {"width": 16, "max_len": 10, "vocab": int(data.max()) + 1, "seed": 2, "spread": 0.3}
     for steps in 5 if rows == 67 else 3, 20, 150, 400:  # 16 rows a step take so few; one, drawn each time, many

@@ -132,7 +132,7 @@ class TinyCausal(Recorder):
 
     def hidden(self, ids: Tensor) -> Tensor:
         T = ids.shape[1]
-        x = self.seen[:T, :T] @ F.embedding(ids, self.tokens)  # [B, T, C]
+        x = self.seen[:T, :T].to(self.tokens.dtype) @ F.embedding(ids, self.tokens)  # [B, T, C]
         hidden = torch.tanh(x if self.bias is None else x + self.bias)
         return hidden * self.boost if self.part.training else hidden
 
