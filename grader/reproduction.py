@@ -266,7 +266,7 @@ def _number(value: Any, dtype: torch.dtype) -> str:
     drawn = round(value, 2)  # the numbers of a case have two decimals
     if abs(value) < 1e4 and _float32(drawn) == value:
         return repr(drawn)
-    for digits in range(6, 10):  # fewer digits would do where the last of these six are zeros, which :g leaves out
+    for digits in range(6, 10):  # six may be shorter: :g leaves the last zeros out
         text = f"{value:.{digits}g}"
         if _float32(float(text)) == value:
             break

@@ -12,7 +12,7 @@ IDS = torch.tensor([[3, 1, 4, 1, 5], [2, 0, 2, 6, 0], [6, 5, 3, 5, 1]])
 TABLE = torch.randn(11, 7, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("model", [KnownLogits(TABLE), TinyCausal(vocab=7)])
+@pytest.mark.parametrize("model", [KnownLogits(TABLE), TinyCausal(vocab=7), TinyCausal(vocab=7, biased=True)])
 def test_logits_depend_on_all_tokens_so_far_and_on_no_later_one(model: nn.Module) -> None:
     before = model(IDS)
     for place in range(IDS.shape[1]):
@@ -75,6 +75,14 @@ def test_the_same_seed_gives_the_same_weights_in_either_precision() -> None:
         torch.set_default_dtype(torch.float32)
     for one, other in zip(single.parameters(), double.parameters(), strict=True):
         assert torch.equal(one.double(), other)
+
+
+def test_a_submission_may_turn_the_model_to_double() -> None:
+    model = TinyCausal(vocab=7, biased=True)
+    single = model(IDS)
+    double = model.double()(IDS)
+    assert double.dtype is torch.float64
+    torch.testing.assert_close(double.float(), single)
 
 
 def test_boost_acts_in_train_mode_only() -> None:

@@ -255,6 +255,7 @@ def step_is_made_in_train_mode(
 def training_learns_the_cycle(subject, train, reference):
     """On the cycle 0 1 ... 7 the loss goes from ln 8 to below 0.05 within 300 steps at the default learning rate."""
     data = (3 * torch.arange(9)[:, None] + torch.arange(7)) % 8  # [N, T]
+    # here 300 steps at the default rate take Adagrad, a row a step, to 0.044, and SGD with momentum 0.5 to 0.076
     settings = {"vocab": 8, "width": 256, "max_len": 10, "boost": 0.8}
     for steps in 60, 300:  # who has learned it by then, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
@@ -288,7 +289,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     Two trainings of one model follow each other: the second begins where the first has ended.
     """
     data = torch.randint(7, (N, 15), generator=torch.Generator().manual_seed(3))  # no two rows begin alike
-    settings = {**LIVELY, "vocab": 7, "seed": 7}  # losses that fall and rise
+    settings = {**LIVELY, "vocab": 7, "seed": 7}  # with the usual optimizers, losses that fall and rise
     model = subject.make("causal_model", **settings, keeps_weights=True)
     start = weights(model)
     losses = []
@@ -346,7 +347,7 @@ def training_uses_every_row(subject, train, rows: Choice[67, 23, 13]):
     kinds = (torch.arange(rows) + 2) // 4 if rows == 67 else torch.arange(rows)  # the last row is alone of its kind
     data = 3 * kinds[:, None] + torch.arange(8) % 3  # [N, T]: three tokens that no other kind has
     settings = {"width": 16, "max_len": 10, "vocab": int(data.max()) + 1, "seed": 2, "spread": 0.3}
-    for steps in 5 if rows == 67 else 3, 20, 150, 400:  # 16 rows a step take so few; one, drawn each time, many
+    for steps in 5 if rows == 67 else 3, 20, 150, 400:  # few for 16 rows a step, many for one drawn each time
         model = subject.make("causal_model", **settings)
         before = weights(model)["tokens"].double()  # [V, C]: the vector of a token turns only if the token was fed
         count(len(train(model, data, steps, lr=5e-3)), steps, what="losses")

@@ -96,9 +96,10 @@ class KnownLogits(Recorder):
 class TinyCausal(Recorder):
     """A trainable causal model: each token and the mean of all tokens up to it, through tanh, to a head.
 
-    It has as few parts as that takes, since a class trains it a million times; `biased` adds one. The weights follow
-    from `seed`; `spread` is the standard deviation of the head, small for logits that start near zero. In train mode
-    the hidden units are multiplied by `boost`, a stand-in for dropout without its dice; a large one learns fast.
+    It has as few parameters as that takes, since each submission trains it for more than a hundred steps; `biased`
+    adds a vector to the two matrices. The weights follow from `seed`; `spread` is the standard deviation of the head,
+    small for logits that start near zero. In train mode the hidden units are multiplied by `boost`, a stand-in for
+    dropout without its dice; with a large one the model learns fast.
     """
 
     def __init__(
@@ -132,7 +133,8 @@ class TinyCausal(Recorder):
 
     def hidden(self, ids: Tensor) -> Tensor:
         T = ids.shape[1]
-        x = self.seen[:T, :T].to(self.tokens.dtype) @ F.embedding(ids, self.tokens)  # [B, T, C]
+        seen = self.seen[:T, :T].to(self.tokens.dtype)  # a submission may turn the model to double
+        x = seen @ F.embedding(ids, self.tokens)  # [B, T, C]
         hidden = torch.tanh(x if self.bias is None else x + self.bias)
         return hidden * self.boost if self.part.training else hidden
 
