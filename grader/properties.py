@@ -155,7 +155,7 @@ def prop(
         variables = {name: p.annotation for name, p in parameters.items() if isinstance(p.annotation, Variable)}
         return Property(
             name=body.__name__,
-            statement=inspect.cleandoc(body.__doc__ or "").replace("\n", " "),
+            statement=" ".join((body.__doc__ or "").split()),
             points=points,
             needs=tuple(needs),
             follows_from=tuple(follows_from),
