@@ -59,7 +59,8 @@ def test_the_next_submission_is_asked_in_one_go(exercise):
 @each_exercise
 def test_every_property_speaks_both_languages(exercise):
     for one in properties_of(exercise):
-        assert one.statement and "  " not in one.statement, one.name
+        assert one.statement, one.name
+        assert "  " not in one.statement, one.name
         assert exercise.statement(one.name, "zh"), one.name
         assert exercise.look(one.name, "en"), one.name
         assert exercise.look(one.name, "zh"), one.name
