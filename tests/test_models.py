@@ -77,6 +77,28 @@ def test_the_same_seed_gives_the_same_weights_in_either_precision() -> None:
         assert torch.equal(one.double(), other)
 
 
+def test_it_notes_what_came_back_and_whether_it_was_added() -> None:
+    model = TinyCausal(vocab=7, keeps_weights=True)
+    for clears in (True, False, True):
+        logits = model(IDS)
+        if clears:
+            model.zero_grad()
+        (3 * logits).sum().backward()
+    noted = model.noted()
+    assert noted["stale"] == [False, True, False]
+    for gradient in noted["arrived"]:
+        torch.testing.assert_close(gradient, torch.full_like(logits, 3.0))
+
+
+def test_gradients_that_are_replaced_are_not_added() -> None:
+    model = TinyCausal(vocab=7, keeps_weights=True)
+    for _ in range(2):
+        parameters = list(model.parameters())
+        for parameter, gradient in zip(parameters, torch.autograd.grad(model(IDS).sum(), parameters), strict=True):
+            parameter.grad = gradient
+    assert model.noted()["stale"] == [False, False]
+
+
 def test_a_submission_may_turn_the_model_to_double() -> None:
     model = TinyCausal(vocab=7, biased=True)
     single = model(IDS)

@@ -286,7 +286,8 @@ def training_learns_to_alternate(subject, train, reference):
 def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1]):
     """Each loss in the list is the loss of the weights that the training really had at that step, on what it was fed.
 
-    Two trainings of one model follow each other: the second begins where the first has ended.
+    Its steps follow the gradients of these losses, each step its own. Two trainings of one model follow each other: the
+    second begins where the first has ended.
     """
     data = torch.randint(7, (N, 15), generator=torch.Generator().manual_seed(3))  # no two rows begin alike
     settings = {**LIVELY, "vocab": 7, "seed": 7}  # with the usual optimizers, losses that fall and rise
@@ -319,6 +320,11 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
                 break
         else:
             holds(False, "no_such_loss", step=step, loss=f"{loss:.4f}")
+    for step, moment in enumerate(moments):
+        stale = [left for left, gradient in zip(moment.stale, moment.arrived, strict=True) if gradient is not None]
+        holds(not stale or not all(stale), "gradients_kept", step=step)
+    for step in {0, 1, len(moments) - 1}:
+        follows_its_loss(reference, settings, parted(moments[step].weights, start), moments[step], data, step)
 
 
 @prop(points=4)
@@ -445,11 +451,13 @@ def parted(vector, named):
 
 @dataclasses.dataclass
 class Moment:
-    """The weights that a model was trained with, and all that it was fed before they moved."""
+    """The weights that a model was trained with, all that it was fed before they moved, and what came back of that."""
 
     weights: torch.Tensor
-    batches: list
-    modes: list
+    batches: list = dataclasses.field(default_factory=list)
+    modes: list = dataclasses.field(default_factory=list)
+    arrived: list = dataclasses.field(default_factory=list)
+    stale: list = dataclasses.field(default_factory=list)
 
     @property
     def fed(self):
@@ -464,11 +472,12 @@ def moments_of(noted, end):
     graphs = noted["graphs"]
     fed = [ids for ids, graph in zip(noted["fed"], graphs, strict=True) if graph]
     modes = [mode for mode, graph in zip(noted["modes"], graphs, strict=True) if graph]
-    for vector, ids, mode in zip(noted["weights"], fed, modes, strict=True):
+    for vector, *note in zip(noted["weights"], fed, modes, noted["arrived"], noted["stale"], strict=True):
         if not moments or not torch.equal(moments[-1].weights, vector.double()):
-            moments.append(Moment(vector.double(), [], []))
-        moments[-1].batches.append(ids)
-        moments[-1].modes.append(mode)
+            moments.append(Moment(vector.double()))
+        moment = moments[-1]
+        for kept, one in zip((moment.batches, moment.modes, moment.arrived, moment.stale), note, strict=True):
+            kept.append(one)
     if moments and torch.equal(moments[-1].weights, end):  # looked at once more when all was over
         moments.pop()
     return moments
@@ -481,6 +490,21 @@ def whole(fed, data):
     same = (fed[:, None] == data[:, :width]).all(-1)  # [b, N]
     holds(same.any(1).all(), "fed_other_rows")
     return data[same.int().argmax(1)]
+
+
+def follows_its_loss(reference, settings, named, moment, data, step):
+    """What came back to the logits is the gradient of their loss, times a number: a mean may be made in pieces."""
+    for ids, got, mode in zip(moment.batches, moment.arrived, moment.modes, strict=True):
+        if got is None:
+            continue
+        holds(mode == "train", "fed_mode", mode=mode)
+        tokens = whole(ids, data)
+        logits = logits_of(reference, settings, named, tokens).double()  # [b, T, V]
+        want = logits.softmax(-1) - one_hot(tokens.roll(-1, dims=1), logits.shape[-1])
+        want[:, -1] = 0  # nobody's target
+        want, got = want[:, : ids.shape[1]], got.double()
+        scale = (want * got).sum() / want.square().sum()
+        holds(scale > 0 and (got - scale * want).norm() < 0.1 * got.norm(), "other_gradient", step=step)
 
 
 def compare(got, want):

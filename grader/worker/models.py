@@ -6,6 +6,8 @@ from the weights, the judge recomputes on its own side. `MAKERS` is the table th
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,7 +20,9 @@ class Record:
     """What a model noted, call by call. A copy of the model notes into the same record.
 
     `fed` the ids, `modes` "train", "eval" or "mixed", `graphs` whether the answer was part of an autograd graph,
-    `weights` all parameters in one vector (only where asked for), `answers` the logits and a copy of them.
+    `answers` the logits and a copy of them. Only where asked for, of each answer with a graph: `weights` all parameters
+    in one vector, `arrived` the gradient that came back to the logits, `stale` whether what came of that was added to
+    gradients that the parameters still had.
     """
 
     def __init__(self, keeps_weights: bool = False) -> None:
@@ -27,6 +31,9 @@ class Record:
         self.modes: list[str] = []
         self.graphs: list[bool] = []
         self.weights: list[Tensor] = []
+        self.arrived: list[Tensor | None] = []
+        self.stale: list[bool] = []
+        self.found_some: list[int] = []  # calls whose gradients came while there were others
         self.answers: list[tuple[Tensor, Tensor]] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Record:
@@ -54,7 +61,25 @@ class Recorder(nn.Module):
         note.graphs.append(logits.requires_grad)
         if note.keeps_weights and logits.requires_grad:
             note.weights.append(nn.utils.parameters_to_vector(self.parameters()).detach().clone())
+            note.found_some.clear()
+            note.arrived.append(None)
+            note.stale.append(False)
+            with contextlib.suppress(RuntimeError):  # within a transform of torch.func a tensor has no hooks
+                logits.register_hook(functools.partial(self.came_back, len(note.arrived) - 1))  # type: ignore[no-untyped-call]
         return logits
+
+    def came_back(self, call: int, gradient: Tensor) -> None:
+        """Notes what came back to the logits of a call."""
+        self.record.arrived[call] = gradient.detach().clone()
+        left = [parameter.grad for parameter in self.parameters() if parameter.is_leaf and parameter.grad is not None]
+        if any(bool((gradient != 0).any()) for gradient in left):
+            self.record.found_some.append(call)
+
+    def was_added(self, _: Tensor) -> None:
+        """Gradients were added to those that were there (who asks `torch.autograd.grad` for them may replace these)."""
+        for call in self.record.found_some:
+            self.record.stale[call] = True
+        self.record.found_some.clear()
 
     def logits(self, ids: Tensor) -> Tensor:
         raise NotImplementedError
@@ -69,7 +94,7 @@ class Recorder(nn.Module):
         note = self.record
         spoiled = sum(not torch.equal(answer, kept) for answer, kept in note.answers)
         lists = {"fed": note.fed, "modes": note.modes, "graphs": note.graphs, "weights": note.weights}
-        return {**lists, "spoiled": spoiled}
+        return {**lists, "arrived": note.arrived, "stale": note.stale, "spoiled": spoiled}
 
 
 class KnownLogits(Recorder):
@@ -124,6 +149,8 @@ class TinyCausal(Recorder):
         self.tokens = weights(1.0, vocab, width)
         self.bias = weights(0.1, width) if biased else None
         self.head = weights(spread, vocab, width)
+        if keeps_weights:
+            self.head.register_post_accumulate_grad_hook(self.was_added)  # type: ignore[no-untyped-call]
         self.seen = torch.eye(max_len) + torch.ones(max_len, max_len).tril() / torch.arange(1, max_len + 1)[:, None]
 
     def reset_parameters(self) -> None:

@@ -614,6 +614,44 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "keeps_gradients_in_the_loop",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        model.train()\n"
+        "        loss = next_token_loss(model(batch), batch)\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+        "        losses.append(loss.item())",
+        caught_by="training_reports_its_own_losses",
+        en=(
+            "never clears the gradients in the training loop",
+            "`backward()` adds to what is there: every step follows the sum of all gradients so far. Clear them at each "
+            "step, or let `train_step` do it.",
+        ),
+        zh=(
+            "训练循环里从不清零梯度",
+            "`backward()` 会把梯度累加到已有的上面：每一步走的都是迄今所有梯度之和。每一步都要清零，或者直接调用 `train_step`。",
+        ),
+    ),
+    Mistake(
+        "trains_without_the_last_target",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        model.train()\n"
+        "        logits = model(batch)\n"
+        "        optimizer.zero_grad()\n"
+        "        next_token_loss(logits[:, :-1], batch[:, :-1]).backward()\n"
+        "        optimizer.step()\n"
+        "        losses.append(next_token_loss(logits, batch).item())",
+        caught_by="training_reports_its_own_losses",
+        en=(
+            "leaves the last target of each row out of the training",
+            "The shift is made twice: once by `next_token_loss`, and once more before. Of T tokens T - 1 are targets.",
+        ),
+        zh=(
+            "训练时漏掉每行的最后一个目标",
+            "移位做了两次：`next_token_loss` 里一次，之前又一次。T 个 token 有 T - 1 个是目标。",
+        ),
+    ),
+    Mistake(
         "stops_early",
         old="        losses.append(train_step(model, optimizer, batch))",
         new="        losses.append(train_step(model, optimizer, batch))\n        if losses[-1] < 0.05:\n            break",
