@@ -98,12 +98,16 @@ def loss_leaves_padding_out(
     crowded = padded.where(padded == pad, 0)  # one other id, which is real as all others are
     single = torch.full_like(ids, pad)
     single[1, 2] = 0
+    around = torch.full_like(ids, pad)
+    around[:2] = torch.tensor([[pad - 1], [pad + 1]])  # these come to as much as pads would
     for what, tokens, pad_id in (
         ("with pad_id", padded, pad),
         ("without pad_id", padded, None),
         ("a few pads", ids, pad),  # wherever that id happens to be
         ("one id, 0", crowded, pad),
         ("one id, 0, without pad_id", torch.zeros_like(ids), None),
+        ("one id, 0, and no pads", torch.zeros_like(ids), pad),
+        ("ids around pad_id", around, pad),
         ("one target", single, pad),
         ("one target, pad_id=0", (single == 0).long(), 0),
         ("pad_id=0", ragged(ids, 0), 0),
@@ -162,6 +166,8 @@ def inputs_stay_as_they_are(
 
 # ----------------------------------------------------------------------------------------------- one step
 
+AS_REPORTED = 2e-6  # of 1 + a loss: right ones come within 4e-7 of the truth, one rounded to 4 digits to 2e-5
+
 # a small model with large gradients, which answers something else in eval mode
 LIVELY = {"width": 12, "max_len": 16, "spread": 1.0, "boost": 1.5, "biased": True}
 
@@ -207,7 +213,7 @@ def step_reports_the_loss_before_it(
     many = ids if spread == 1.0 else ids.repeat(2, 2)  # more rows, and more tokens, than 8 at a time
     losses, _ = stepped(subject, model, [many])
     floats(losses)
-    equal(losses[0], loss_of(reference, model, {}, many), tol=1e-5)
+    equal(losses[0], loss_of(reference, model, {}, many), tol=AS_REPORTED)
 
 
 @prop(points=5, cases=1)
@@ -227,7 +233,7 @@ def steps_follow_one_another(
     losses, after = stepped(subject, model, batches, lr=0.1)
     want_losses, want_after = stepped(reference, model, batches, lr=0.1)
     compare(after, want_after)
-    equal(torch.tensor(losses), torch.tensor(want_losses), tol=1e-3)
+    equal(torch.tensor(losses), torch.tensor(want_losses), tol=AS_REPORTED)
 
 
 @prop(points=5, cases=2)
@@ -257,7 +263,7 @@ def training_learns_the_cycle(subject, train, reference):
     data = (3 * torch.arange(9)[:, None] + torch.arange(7)) % 8  # [N, T]
     # here 300 steps at the default rate take Adagrad, a row a step, to 0.044, and SGD with momentum 0.5 to 0.076
     settings = {"vocab": 8, "width": 256, "max_len": 10, "boost": 0.8}
-    for steps in 60, 300:  # who has learned it by then, or nothing at all, need not go on
+    for steps in 52, 300:  # who has learned it by then, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses = losses_of_all(train, model, data, steps)
         equal(losses[0], math.log(8), tol=0.5 / (1 + math.log(8)), what="first loss")
@@ -272,7 +278,7 @@ def training_learns_to_alternate(subject, train, reference):
     """On 0 1 0 1 ... the model that was handed in learns to alternate: within 300 steps it predicts every next token."""
     data = (torch.arange(5)[:, None] + torch.arange(10)) % 2  # [N, T]
     # learns it in a few steps, and must make the others all the same
-    settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 32.0}
+    settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 128.0}
     for steps in 10, 60, 300:  # who has learned it by then need not go on
         model = subject.make("causal_model", **settings)
         losses_of_all(train, model, data, steps)
@@ -307,7 +313,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     holds(all("train" in moment.modes for moment in moments), "fed_mode", mode="eval")
     fed = sum(len(moment.batches) for moment in moments)
     holds(fed >= len(losses), "steps_missing", steps=len(losses), fed=fed)
-    few = len(moments) < len(losses)  # a warm-up that begins at 0 leaves the weights where they are
+    few = len(losses) - 4 <= len(moments) < len(losses)  # a rate of 0 at either end of a training moves nothing
     many = len(moments) > 2 * len(losses)  # an optimizer such as L-BFGS looks again and again in one step
     holds(few or many or len(moments) == len(losses), "other_steps", steps=len(losses), moved=len(moments))
     at = 0
@@ -315,7 +321,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
         for later in range(at, len(moments) if few or many else at + 1):
             vector = parted(moments[later].weights, start)
             true = [loss_of(reference, settings, vector, whole(ids, data)) for ids in moments[later].fed]
-            if any(abs(loss - one) <= 1e-5 * (1 + one) for one in true):
+            if any(abs(loss - one) <= AS_REPORTED * (1 + one) for one in true):
                 at = later if few else later + 1
                 break
         else:
@@ -417,12 +423,14 @@ def stepped(side, settings, batches, lr=0.5):
 
 
 def losses_of_all(train, model, data, steps):
-    """The losses of a training: as many as there are steps, and as many times the model was fed for one."""
+    """The losses of a training: as many as there are steps, and as many times the model was fed for one, to train."""
     losses = train(model, data, steps)
     floats(losses)
     count(len(losses), steps, what="losses")
-    fed = sum(model.method("noted")()["graphs"])
-    holds(fed >= steps, "steps_missing", steps=steps, fed=fed)
+    noted = model.method("noted")()
+    modes = [mode for mode, graph in zip(noted["modes"], noted["graphs"], strict=True) if graph]
+    holds(len(modes) >= steps, "steps_missing", steps=steps, fed=len(modes))
+    holds(modes.count("train") >= steps, "fed_mode", mode="eval")
     return losses
 
 

@@ -123,8 +123,8 @@ class TinyCausal(Recorder):
 
     It has as few parameters as that takes, since each submission trains it for more than a hundred steps; `biased`
     adds a vector to the two matrices. The weights follow from `seed`; `spread` is the standard deviation of the head,
-    small for logits that start near zero. In train mode the hidden units are multiplied by `boost`, a stand-in for
-    dropout without its dice; with a large one the model learns fast.
+    small for logits that start near zero. In train mode the logits are multiplied by `boost`, a stand-in for dropout
+    without its dice; with a large one the model learns fast.
     """
 
     def __init__(
@@ -152,6 +152,7 @@ class TinyCausal(Recorder):
         if keeps_weights:
             self.head.register_post_accumulate_grad_hook(self.was_added)  # type: ignore[no-untyped-call]
         self.seen = torch.eye(max_len) + torch.ones(max_len, max_len).tril() / torch.arange(1, max_len + 1)[:, None]
+        self.one_hot = torch.eye(vocab)
 
     def reset_parameters(self) -> None:
         """Starts over with other weights, as the layers of torch offer it."""
@@ -160,13 +161,13 @@ class TinyCausal(Recorder):
 
     def hidden(self, ids: Tensor) -> Tensor:
         T = ids.shape[1]
-        seen = self.seen[:T, :T].to(self.tokens.dtype)  # a submission may turn the model to double
-        x = seen @ F.embedding(ids, self.tokens)  # [B, T, C]
-        hidden = torch.tanh(x if self.bias is None else x + self.bias)
-        return hidden * self.boost if self.part.training else hidden
+        seen = self.seen[:T, :T] @ F.embedding(ids, self.one_hot)  # [B, T, V], mixed before there is a graph: cheaper
+        x = seen.to(self.tokens.dtype) @ self.tokens  # [B, T, C]; a submission may turn the model to double
+        return torch.tanh(x if self.bias is None else x + self.bias)
 
     def logits(self, ids: Tensor) -> Tensor:
-        return F.linear(self.hidden(ids), self.head)  # [B, T, V]
+        logits = F.linear(self.hidden(ids), self.head)  # [B, T, V]
+        return logits * self.boost if self.part.training else logits
 
 
 def causal_model(stale: int | None = None, **settings: Any) -> TinyCausal:

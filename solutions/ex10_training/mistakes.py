@@ -485,6 +485,17 @@ MISTAKES = [
         zh=("返回的是更新之后的损失", "这要多做一次前向传播，而且看起来比实际更好。这一步的损失，是产生梯度的那一个。"),
     ),
     Mistake(
+        "rounds_the_loss_it_reports",
+        old="    return loss.item()",
+        new="    return round(loss.item(), 4)",
+        caught_by="step_reports_the_loss_before_it",
+        en=(
+            "rounds the loss",
+            "Rounding is for the line that prints it. Return the number as it is, `loss.item()`.",
+        ),
+        zh=("对损失做了舍入", "舍入是打印时的事。原样返回这个数：`loss.item()`。"),
+    ),
+    Mistake(
         "returns_the_loss_as_a_tensor",
         old="    return loss.item()",
         new="    return loss",
@@ -630,6 +641,50 @@ MISTAKES = [
         zh=(
             "训练循环里从不清零梯度",
             "`backward()` 会把梯度累加到已有的上面：每一步走的都是迄今所有梯度之和。每一步都要清零，或者直接调用 `train_step`。",
+        ),
+    ),
+    Mistake(
+        "stays_in_eval_after_a_look",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        if not losses:\n"
+        "            model.train()\n"
+        "        loss = next_token_loss(model(batch), batch)\n"
+        "        optimizer.zero_grad()\n"
+        "        loss.backward()\n"
+        "        optimizer.step()\n"
+        "        losses.append(loss.item())\n"
+        "        if len(losses) % 10 == 0:\n"
+        "            model.eval()  # for a look at a sample",
+        caught_by="training_learns_the_cycle",
+        en=(
+            "switches to eval mode now and then, and trains on in it",
+            "From the first look on, dropout is off for the rest of the training. Who calls `model.eval()` in between "
+            "must call `model.train()` before the next step.",
+        ),
+        zh=(
+            "中途切换到 eval 模式，之后就一直在这个模式下训练",
+            "从第一次查看起，后面的训练里 dropout 全都失效了。中途调用了 `model.eval()`，下一步之前就要调用 `model.train()`。",
+        ),
+    ),
+    Mistake(
+        "updates_every_fourth_time",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        model.train()\n"
+        "        loss = next_token_loss(model(batch), batch)\n"
+        "        loss.backward()\n"
+        "        losses.append(loss.item())\n"
+        "        if len(losses) % 4 == 0:\n"
+        "            optimizer.step()\n"
+        "            optimizer.zero_grad()",
+        caught_by="training_reports_its_own_losses",
+        en=(
+            "updates the weights only every fourth time",
+            "Gradients may be gathered over several batches, but then these make up one step, with one loss. `steps` "
+            "counts the updates.",
+        ),
+        zh=(
+            "每四次才更新一次权重",
+            "可以把几个 batch 的梯度累积起来再更新，但那样它们合起来才算一步，只有一个损失。`steps` 数的是更新的次数。",
         ),
     ),
     Mistake(
