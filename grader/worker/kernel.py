@@ -67,9 +67,12 @@ class _Watch:
     def spoiled(self, out: torch.Tensor) -> torch.Tensor:
         if self.spoil == Spoil() or out.numel() == 0:
             return out
+        out = out * self.spoil.scale
+        if self.spoil.add == 0:
+            return out
         bump = torch.zeros(out.shape, dtype=out.dtype, device=out.device)
         bump.view(-1)[min(int(self.spoil.at * out.numel()), out.numel() - 1)] = self.spoil.add
-        return out * self.spoil.scale + bump
+        return out + bump
 
 
 class _Mode(TorchFunctionMode):
