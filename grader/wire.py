@@ -302,7 +302,7 @@ def _tensor_head(tensor: torch.Tensor, chunks: list[bytes]) -> bytes:
     if not stored.is_contiguous():
         stride = list(stored.stride())
         stored = stored.detach().as_strided((_extent(stored.shape, stride),), (1,))
-    size = stored.numel() * stored.element_size()
+    size = stored.nbytes
     if size > PAYLOAD_MAX:
         raise FrameTooLarge(f"a tensor of {size} bytes")
     chunks.append(ctypes.string_at(stored.data_ptr(), size))

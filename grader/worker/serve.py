@@ -216,9 +216,10 @@ class Interpreter:
 
     def _arguments(self, request: wire.Call, leaves: list[torch.Tensor]) -> tuple[list[Any], dict[str, Any]]:
         """What the submission is called with. Where gradients go to the inputs, all want one, or those that say so."""
-        given = (*request.args, *request.kwargs.values())
-        some_want = any(isinstance(value, torch.Tensor) and value.requires_grad for value in given)
-        all_want = request.cotangent is not None and request.to_inputs and not some_want
+        all_want = request.cotangent is not None and request.to_inputs
+        if all_want:
+            given = (*request.args, *request.kwargs.values())
+            all_want = not any(isinstance(value, torch.Tensor) and value.requires_grad for value in given)
         args = [self._given(value, leaves, all_want) for value in request.args]
         return args, {name: self._given(value, leaves, all_want) for name, value in request.kwargs.items()}
 
@@ -434,13 +435,15 @@ def _plain(tensor: torch.Tensor) -> Any:
         return wire.Opaque(_type_name(tensor))
     if plain.layout is not torch.strided:
         return wire.Opaque(f"tensor of layout {str(plain.layout).removeprefix('torch.')}")
-    if plain.device.type not in ("cpu", "cuda"):
+    if not (plain.is_cpu or plain.is_cuda):
         return wire.Opaque(f"tensor on device {plain.device.type}")
     if plain.is_nested or plain.is_quantized or plain.dtype not in wire.DTYPE_NAMES or plain.dim() > wire.RANK_MAX:
         return wire.Opaque(f"tensor of dtype {str(plain.dtype).removeprefix('torch.')}, rank {plain.dim()}")
     if plain.nbytes > wire.PAYLOAD_MAX:
         return wire.Opaque(f"tensor of {plain.nbytes} bytes")
-    return plain.cpu().resolve_conj().resolve_neg().contiguous()
+    if plain.is_conj() or plain.is_neg():
+        plain = plain.resolve_conj().resolve_neg()
+    return plain if plain.is_cpu and plain.is_contiguous() else plain.cpu().contiguous()
 
 
 def _type_name(value: object) -> str:
