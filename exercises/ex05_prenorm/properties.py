@@ -31,6 +31,7 @@ from grader.subject import Gradients
 LOOSE = 2e-3  # where a GELU runs: whether it is the exact one is the business of one property alone
 VALUES = ["norm_has_the_right_values", "feed_forward_has_the_right_values", "block_has_the_right_values"]
 SURELY = 6.2  # standard deviations: a right dropout goes beyond them once in a billion
+ODD = 27.0  # of -log(chance), by Chernoff's bound: so much in one of 500 slices comes once in a billion too
 
 
 def fill(module, weights):
@@ -65,6 +66,12 @@ def follows_its_weights(module, twin, seed, x, y, tol, name):
     for grad in (True, False):
         got = refilled(module, x, earlier=[y], grad=grad)
         equal(got, twin(x), tol, what=f"{name}(x); x.copy_(...); {name}(x){'' if grad else ', no_grad'}")
+
+
+def right_for_many(module, twin, x):
+    """More positions than somebody's block of 64."""
+    long = x.repeat(1, 67, 1)
+    equal(module.without_grad(long), twin(long), LOOSE, what="with torch.no_grad(): x.repeat(1, 67, 1)")
 
 
 def every_class(LayerNorm, FeedForward, PreNormBlock, reference, dim, hidden):
@@ -119,11 +126,16 @@ def with_quiet_rows(x):
 def shape_stays(LayerNorm, FeedForward, PreNormBlock, x: Float["B T C"], hidden: Size["F"]):
     """What comes out has the shape of what went in, also for one row or one position; the norm takes any leading axes."""
     dim = x.shape[-1]
-    norm, ffn, block = LayerNorm(dim), FeedForward(dim, hidden), PreNormBlock(dim, hidden)
-    for given in (x, x[:1], x[:, :1]):
-        shape(norm(given), given.shape, what="LayerNorm(dim)(x)")
-        shape(ffn(given), given.shape, what="FeedForward(dim, hidden)(x)")
-        shape(block(given), given.shape, what="PreNormBlock(dim, hidden)(x)")
+    norm = LayerNorm(dim)
+    for module, name in (
+        (norm, "LayerNorm(dim)"),
+        (FeedForward(dim, hidden), "FeedForward(dim, hidden)"),
+        (PreNormBlock(dim, hidden), "PreNormBlock(dim, hidden)"),
+    ):
+        shape(module(x), x.shape, what=f"{name}(x)")
+        module.eval()
+        for given in (x[:1], x[:, :1]):
+            shape(module.without_grad(given), given.shape, what=f"{name}.eval()(x), no_grad")
     for given in (x[0, 0], x[0], x[None, None]):
         shape(norm(given), given.shape, what="LayerNorm(dim)(x)")
 
@@ -160,6 +172,8 @@ def norm_has_the_right_values(LayerNorm, reference, x: Float["B T C"], y: Float[
     equal(norm(y), exact(y), what="norm.eval()(y)")
     for given, name in ((x, "x"), (x[:, :1], "x[:, :1]")):
         equal(norm.without_grad(given), exact(given), what=f"with torch.no_grad(): norm({name})")
+    right_for_many(norm, exact, x)
+    exactly(LayerNorm(1)(x[..., :1]), torch.zeros(*x.shape[:-1], 1), what="LayerNorm(1)(x[..., :1])")
     follows_its_weights(norm, exact, seed, x, y, 1e-4, "norm")
 
 
@@ -177,7 +191,7 @@ def norm_standardizes_each_vector(LayerNorm, x: Float["B T C", 3.0]):
 
 
 @prop(points=6, cases=3)
-def eps_stands_inside_the_root(LayerNorm, reference, x: Float["B T C"], seed: Seed, eps: Choice[0.5, 0.02, 1e-3]):
+def eps_stands_inside_the_root(LayerNorm, reference, x: Float["B T C"], seed: Seed, eps: Choice[0.5, 1e-7, 0.0]):
     """Vectors of small variance are divided by sqrt(variance + eps), with the eps of the constructor, 1e-5 by default."""
     dim = x.shape[-1]
     usual, exact_usual = twins(LayerNorm, reference.LayerNorm, seed, dim)
@@ -185,13 +199,15 @@ def eps_stands_inside_the_root(LayerNorm, reference, x: Float["B T C"], seed: Se
     placed, exact_placed = twins(LayerNorm, reference.LayerNorm, seed, dim, eps)
     for scale in (0.003, 0.001, 0.0):
         equal(usual(x * scale), exact_usual(x * scale), what=f"LayerNorm(dim)(x * {scale})")
-    scale = eps**0.5
+    scale = max(eps, 1e-6) ** 0.5
     equal(named(x * scale), exact_named(x * scale), what=f"LayerNorm(dim, eps={eps:g})(x * {scale:.2g})")
     equal(placed(x * scale), exact_placed(x * scale), what=f"LayerNorm(dim, {eps:g})(x * {scale:.2g})")
     named.eval()
     equal(named.without_grad(x * scale), exact_named(x * scale), what=f"norm.eval()(x * {scale:.2g}), no_grad")
-    tiny, cotangent = with_quiet_rows(x * 0.003), random_like(x, seed)
-    gradients(usual.gradients(tiny, cotangent=cotangent), exact_usual.gradients(tiny, cotangent=cotangent))
+    cotangent = random_like(x, seed)[None]
+    module, exact, given = (named, exact_named, x * scale) if eps else (usual, exact_usual, with_quiet_rows(x * 0.003))
+    want = exact.gradients(given[None], cotangent=cotangent)
+    gradients(module.gradients(given[None], cotangent=cotangent), want)
 
 
 @prop(points=8, cases=2)
@@ -213,6 +229,7 @@ def feed_forward_has_the_right_values(
     equal(other(x), exact_other(x), tol=LOOSE, what="FeedForward(dim, hidden, 0.4).eval()(x)")
     equal(ffn(x), exact(x), tol=LOOSE, what="ffn.eval()(x)")
     equal(ffn.without_grad(y), exact(y), tol=LOOSE, what="with torch.no_grad(): ffn(y)")
+    right_for_many(ffn, exact, x)
     follows_its_weights(ffn, exact, seed, x, y, LOOSE, "ffn")
 
 
@@ -257,6 +274,7 @@ def block_has_the_right_values(
     block.eval()
     equal(block(mostly(y, x)), exact(mostly(y, x)), tol=LOOSE, what="block.eval()(y)")
     equal(block.without_grad(x), exact(x), tol=LOOSE, what="with torch.no_grad(): block(x)")
+    right_for_many(block, exact, x)
     follows_its_weights(block, exact, seed, x, y, LOOSE, "block")
 
 
@@ -336,7 +354,7 @@ def input_stays_as_it_was(
             plainly = functools.partial(module, given.detach().contiguous())
             right_or_its_own(inputs_unchanged(module, given).value, twin(given), plainly)
         module.eval()
-        inputs_unchanged(module, x, grad=False)
+        inputs_unchanged(module, transposed, grad=False)
 
 
 @prop(points=6, cases=2)
@@ -352,36 +370,45 @@ def dropout_acts_in_training_only(
 ):
     """Dropout is on at first, off after eval(), on again after train(), whatever the grad mode; by default it never acts."""
     dim = x.shape[-1]
-    for name, cls, exact in (
-        ("FeedForward", FeedForward, reference.FeedForward),
-        ("PreNormBlock", PreNormBlock, reference.PreNormBlock),
+    for name, cls, exact, path in (
+        ("FeedForward", FeedForward, reference.FeedForward, torch.zeros_like(x)),
+        ("PreNormBlock", PreNormBlock, reference.PreNormBlock, x),
     ):
         module, twin = twins(cls, exact, seed, dim, hidden, dropout=p)
         at_first = module(x)
         module.eval()
         plain = module(x)
         shape(plain, x.shape)
-        _drops(at_first, plain, p, f"{name}(dim, hidden, {p})(x)")
-        for run, other in ((module.without_grad, module), (module, module.without_grad)):
+        _drops(at_first, plain, path, p, f"{name}(dim, hidden, {p})(x)")
+        one_position, one_row = (slice(None), slice(1)), slice(1)
+        for run, other, at in ((module.without_grad, module, one_position), (module, module.without_grad, one_row)):
             module.eval()
             same(other(x), plain, what=f"{name}.eval()(x)")
             module.train()
-            _drops(run(x), plain, p, f"{name}(dim, hidden, {p}).eval().train()(x)")
+            _drops(run(x[at]), plain[at], path[at], p, f"{name}(dim, hidden, {p}).eval().train()(x)")
         never = cls(dim, hidden) if default == "left out" else cls(dim, hidden, 0.0)
         fill(never, given_weights(twin, seed))
         same(never(x), plain, what=f"{name}(dim, hidden).train()(x)")
 
 
-def _drops(got, plain, p, where):
-    """Dropout has acted: `got` is not the answer of eval mode."""
+def _drops(got, plain, path, p, where, tol=1e-4):
+    """Dropout has acted beside the residual path: `got` is not the answer of eval mode, but what dropout makes of it."""
     shape(got, plain.shape, what=where)
     finite(got, what=where)
     holds((got - plain).abs().max() > 0.05, "nothing_dropped", where=where, p=f"{p:g}")
+    _either(got.double() - path, plain.double() - path, p, tol, where)
+
+
+def _either(got, plain, p, tol, where=""):
+    """Which elements were kept: those are divided by 1 - p, all others are zero."""
+    kept = (got - plain / (1 - p)).abs() < got.abs()
+    equal(got, torch.where(kept, plain / (1 - p), 0.0), tol, where, zero=True)
+    return kept
 
 
 @prop(points=5, cases=3, sizes={"B": (11, 13), "T": (30, 34), "C": (6, 12)})
 def dropout_comes_last_and_keeps_the_mean(
-    FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], p: Choice[0.25, 0.6, 0.4], seed: Seed
+    FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], p: Choice[0.25, 0.6, 0.43], seed: Seed
 ):
     """In train mode each element of the feed-forward's result is 0 with probability dropout, else divided by 1 - dropout."""
     dim = x.shape[-1]
@@ -403,14 +430,20 @@ def dropout_comes_last_and_keeps_the_mean(
     plain = block(x)
     shape(plain, x.shape)
     block.train()
-    _kept(block(x).double() - x, plain - x, p)
+    kept = _kept(block(x).double() - x, plain - x, p)
+    if p == 0.25:
+        got = block.gradients(x, cotangent=cotangent)
+        kept_then = _kept(got.value.double() - x, plain - x, p)
+        holds(bool((kept != kept_then).any()), "same_every_time")
+        want = (cotangent * kept_then / (1 - p)).sum((0, 1))
+        equal(got.parameters.get("ffn.down.bias"), want, what="ffn.down.bias.grad")
 
 
 def _kept(got, plain, p):
     """Which elements were kept. They, and the others, are what dropout makes of `plain`, and the draws are independent."""
     plain = plain.double()
-    kept = (got.double() - plain / (1 - p)).abs() < got.double().abs()
-    same(got, torch.where(kept, plain / (1 - p), 0.0), tol=1e-4)
+    varied(plain)
+    kept = _either(got.double(), plain, p, tol=1e-4)
     told = plain.abs() > 0.01  # a tiny number is like zero
     holds(int(told.sum()) > told.numel() / 2, "nothing_to_drop")
     share = float((~kept)[told].double().mean())
@@ -418,6 +451,20 @@ def _kept(got, plain, p):
     holds(abs(share - p) <= slack, "dropped_share", share=f"{share:.3f}", p=f"{p:g}")
     for axis in range(3):
         slices, clear = (which.movedim(axis, 0).flatten(1) for which in (kept, told))
+        draws = clear.sum(1).double()
+        shares = (~slices & clear).sum(1) / draws.clamp(min=1)
+        odd = draws * (
+            torch.special.xlogy(shares, shares / p) + torch.special.xlogy(1 - shares, (1 - shares) / (1 - p))
+        )
+        index = int(odd.argmax())
+        holds(
+            odd[index] < ODD,
+            "dropped_unevenly",
+            axis="BTC"[axis],
+            index=index,
+            share=f"{float(shares[index]):.3f}",
+            p=f"{p:g}",
+        )
         apart = ((slices[:, None] != slices) & clear[:, None] & clear).any(-1)
         holds(bool((apart | torch.eye(len(slices)).bool()).all()), "dropped_together", axis="BTC"[axis])
     return kept
@@ -425,7 +472,14 @@ def _kept(got, plain, p):
 
 @prop(points=6, cases=2)
 def gradients_are_right(
-    LayerNorm, FeedForward, PreNormBlock, reference, x: Float["B T C"], hidden: Size["F"], seed: Seed
+    LayerNorm,
+    FeedForward,
+    PreNormBlock,
+    reference,
+    x: Float["B T C"],
+    hidden: Size["F"],
+    seed: Seed,
+    alone: Choice["train", "eval"],
 ):
     """The gradients at the input and at every parameter are right, in train and in eval mode."""
     dim = x.shape[-1]
@@ -436,12 +490,14 @@ def gradients_are_right(
         want = twin.gradients(x, cotangent=cotangent)
         later = [x.flip(0) - 1.0]  # of a second call, before the first one's backward pass
         gradients(module.gradients(x, cotangent=cotangent, later=later), want, tol)
+        module.train() if alone == "train" else module.eval()
         weights_alone = module.gradients(x, cotangent=cotangent, to_inputs=False)
         gradients(weights_alone, Gradients(want.value, [], want.parameters), tol)
         module.eval()
-        gradients(module.gradients(x, cotangent=cotangent), want, tol)
+        strided = cotangent.mT.contiguous().mT
+        gradients(module.gradients(x, cotangent=strided), want, tol)
     fresh, exact = LayerNorm(dim), reference.LayerNorm(dim)
-    gradients(fresh.gradients(x, cotangent=cotangent), exact.gradients(x, cotangent=cotangent))
+    gradients(fresh.gradients(x[0], cotangent=cotangent[0]), exact.gradients(x[0], cotangent=cotangent[0]))
 
 
 @prop(points=4, cases=2)
@@ -491,6 +547,13 @@ def dtype_stays(
         for kind in (torch.float64, torch.float16, torch.bfloat16):  # the weights lose hardly more than each can hold
             what = f"{name}(...).to({kind})(x)"
             module.method("to")(kind)
-            out = module.without_grad(x.to(kind)) if kind is torch.float16 else module(x.to(kind))
+            out = inputs_unchanged(module, x.to(kind), grad=kind is not torch.float16).value
             dtype(out, kind, what=what)
             same(out, plain, tol=1e-4 if kind is torch.float64 else 0.05, what=what)
+    block, _ = twins(PreNormBlock, reference.PreNormBlock, seed, dim, hidden, 0.5)
+    block.method("to")(torch.bfloat16)
+    given = x.bfloat16()
+    dropped = block(given)
+    dtype(dropped, torch.bfloat16, what="PreNormBlock(dim, hidden, 0.5).to(torch.bfloat16)(x)")
+    block.eval()
+    _drops(dropped, block(given), given.double(), 0.5, "PreNormBlock(dim, hidden, 0.5).to(torch.bfloat16)(x)", tol=0.05)
