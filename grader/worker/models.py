@@ -69,8 +69,11 @@ class Recorder(nn.Module):
         return logits
 
     def came_back(self, call: int, gradient: Tensor) -> None:
-        """Notes what came back to the logits of a call."""
-        self.record.arrived[call] = gradient.detach().clone()
+        """Notes what came back to the logits of a call, in one backward pass or in several."""
+        earlier = self.record.arrived[call]
+        self.record.arrived[call] = gradient.detach().clone() if earlier is None else earlier + gradient.detach()
+        if earlier is not None:
+            return
         left = [parameter.grad for parameter in self.parameters() if parameter.is_leaf and parameter.grad is not None]
         if any(bool((gradient != 0).any()) for gradient in left):
             self.record.found_some.append(call)
