@@ -285,11 +285,11 @@ def training_learns_to_alternate(subject, train, reference):
     data = (torch.arange(5)[:, None] + torch.arange(10)) % 2  # [N, T]
     # learns it in a few steps, and must make the others all the same
     settings = {"vocab": 8, "width": 24, "max_len": 12, "boost": 128.0}
-    for steps in 7, 60, 300:  # who has learned it by then need not go on
+    for steps in 7, 60, 300:  # who has learned it by then, or after 60 nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses_of_all(train, model, data, steps)
         wrong = logits_of(reference, settings, weights(model), data)[:, :-1].argmax(-1) != data[:, 1:]
-        if not wrong.any():
+        if not wrong.any() or (steps == 60 and wrong.all()):
             break
     holds(not wrong.any(), "not_alternating", wrong=int(wrong.sum()), all=wrong.numel())
 
