@@ -688,6 +688,26 @@ MISTAKES = [
         ),
     ),
     Mistake(
+        "reports_the_last_piece_of_a_batch",
+        old="        losses.append(train_step(model, optimizer, batch))",
+        new="        model.train()\n"
+        "        optimizer.zero_grad()\n"
+        "        for piece in batch.split(4):\n"
+        "            loss = next_token_loss(model(piece), piece)\n"
+        "            (loss * len(piece) / len(batch)).backward()\n"
+        "        optimizer.step()\n"
+        "        losses.append(loss.item())",
+        caught_by="training_reports_its_own_losses",
+        en=(
+            "reports the loss of the last piece of a batch",
+            "The gradient is gathered piece by piece, the loss must be too: add up what each piece contributes to the mean.",
+        ),
+        zh=(
+            "只报告 batch 最后一小块的损失",
+            "梯度是一小块一小块累积起来的，损失也应当如此：把每一小块对平均值的贡献加起来。",
+        ),
+    ),
+    Mistake(
         "trains_without_the_last_target",
         old="        losses.append(train_step(model, optimizer, batch))",
         new="        model.train()\n"
