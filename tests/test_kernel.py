@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as alias
 
 from grader.wire import KernelCall, Spoil
-from grader.worker.kernel import watching_kernel
+from grader.worker.kernel import release_kernel, watching_kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of TorchScript
 
@@ -103,3 +103,20 @@ def test_afterwards_it_is_as_before(qkv: list[torch.Tensor]) -> None:
         pass
     assert torch.equal(alias(*qkv), plain)
     assert calls == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_between_two_watched_calls_and_after_its_release_nothing_is_seen(name: str, qkv: list[torch.Tensor]) -> None:
+    calls: list[KernelCall] = []
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        plain = NAMES[name](*qkv)
+        for leave in (lambda: None, release_kernel):
+            with watching_kernel(calls, Spoil(scale=0.0)):
+                NAMES[name](*qkv)
+            seen = len(calls)
+            leave()
+            torch.manual_seed(0)
+            assert torch.equal(NAMES[name](*qkv), plain)
+            assert len(calls) == seen
+    assert calls

@@ -29,16 +29,51 @@ KERNELS: frozenset[Any] = frozenset({torch._C._nn.scaled_dot_product_attention, 
 def watching_kernel(calls: list[KernelCall], spoil: Spoil | None) -> Iterator[None]:
     """Append each call of the kernel to `calls`, and give the caller its result spoiled."""
     watch = _Watch(calls, spoil or Spoil())
-    library: Any = operators.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    _place.take(watch)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a kernel is overridden is the point
-            for key in KEYS:
-                library.impl(NAME, watch.from_dispatcher, key)
         with _Mode(watch):
             yield
     finally:
-        library._destroy()
+        _place.watch = None
+
+
+def release_kernel() -> None:
+    """Give the kernel its place in the dispatcher back, if a watched call still holds it."""
+    _place.give_back()
+
+
+class _Place:
+    """The kernel's place in the dispatcher.
+
+    Taking it costs as much as a call, so it is held from one watched call to the next, and given back before any other.
+    """
+
+    def __init__(self) -> None:
+        self.watch: _Watch | None = None
+        self._library: Any = None
+
+    def take(self, watch: _Watch) -> None:
+        self.watch = watch
+        if self._library is None:
+            self._library = operators.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a kernel is overridden is the point
+                for key in KEYS:
+                    self._library.impl(NAME, self._called, key)
+
+    def give_back(self) -> None:
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        kernel = _OPERATOR.default.decompose
+        if self.watch is None or self.watch.inside:
+            return kernel(*args, **kwargs)
+        return self.watch.around(kernel, args, kwargs)
+
+
+_place = _Place()
 
 
 class _Watch:
@@ -48,10 +83,6 @@ class _Watch:
         self.calls = calls
         self.spoil = spoil
         self.inside = False
-
-    def from_dispatcher(self, *args: Any, **kwargs: Any) -> Any:
-        kernel = _OPERATOR.default.decompose
-        return kernel(*args, **kwargs) if self.inside else self.around(kernel, args, kwargs)
 
     def around(self, kernel: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         given = dict(zip(PARAMETERS, args, strict=False)) | kwargs

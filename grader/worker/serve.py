@@ -27,7 +27,7 @@ from torch import nn
 
 from grader import wire
 from grader.worker import dynamo, models
-from grader.worker.kernel import watching_kernel
+from grader.worker.kernel import release_kernel, watching_kernel
 from grader.worker.observe import Observation, tensors_in
 
 dynamo.defer()
@@ -347,7 +347,10 @@ def _learning(target: Any) -> list[tuple[str, nn.Parameter]]:
 
 def _watching(calls: list[wire.KernelCall] | None, spoil: wire.Spoil | None) -> contextlib.AbstractContextManager[None]:
     """Watch the fused attention kernel where it is asked for."""
-    return contextlib.nullcontext() if calls is None else watching_kernel(calls, spoil)
+    if calls is not None:
+        return watching_kernel(calls, spoil)
+    release_kernel()
+    return contextlib.nullcontext()
 
 
 class _TooMuch(Exception):
