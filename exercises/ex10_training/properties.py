@@ -120,7 +120,7 @@ def loss_leaves_padding_out(
     equal(next_token_loss(*row), reference.next_token_loss(*row), what="one row")
 
 
-@prop(points=6, cases=2)
+@prop(points=6, cases=1)
 def loss_has_the_right_gradient(
     next_token_loss, reference, logits: Float["B T V", 2.0], ids: Ids["B T", "V"], pad: Index["V"], c: Float["", 30.0]
 ):
@@ -132,7 +132,7 @@ def loss_has_the_right_gradient(
         gradients(next_token_loss.gradients(*arguments, cotangent=weight), want)
 
 
-@prop(points=5, cases=2)
+@prop(points=5, cases=1)
 def loss_without_targets_is_zero(next_token_loss, logits: Float["B T V", 2.0], ids: Ids["B T", "V"], pad: Index["V"]):
     """Where every target is a pad, the loss is 0 and its gradient is all zeros, never NaN."""
     for given, pad_id in (logits, pad), (logits[:1].double(), 1):

@@ -163,13 +163,14 @@ class TinyCausal(Recorder):
             nn.init.normal_(parameter, std=0.37)  # as none begins: else one seed could give the same numbers
 
     def hidden(self, ids: Tensor) -> Tensor:
+        """[B*T, C], flat: that is cheaper, and so is to mix the tokens before there is a graph."""
         T = ids.shape[1]
-        seen = self.seen[:T, :T] @ F.embedding(ids, self.one_hot)  # [B, T, V], mixed before there is a graph: cheaper
-        x = seen.to(self.tokens.dtype) @ self.tokens  # [B, T, C]; a submission may turn the model to double
+        seen = (self.seen[:T, :T] @ F.embedding(ids, self.one_hot)).flatten(0, 1)  # [B*T, V]
+        x = seen.to(self.tokens.dtype) @ self.tokens  # a submission may turn the model to double
         return torch.tanh(x if self.bias is None else x + self.bias)
 
     def logits(self, ids: Tensor) -> Tensor:
-        logits = F.linear(self.hidden(ids), self.head)  # [B, T, V]
+        logits = F.linear(self.hidden(ids), self.head).view(*ids.shape, -1)  # [B, T, V]
         return logits * self.boost if self.part.training else logits
 
 
@@ -190,7 +191,7 @@ def cycle_model(vocab: int = 8, max_len: int = 10) -> TinyCausal:
     model = TinyCausal(vocab=vocab, max_len=max_len, seed=1)
     ids = (torch.arange(vocab)[:, None] + torch.arange(max_len)) % vocab  # [V, T], each start once
     with torch.no_grad():
-        hidden = model.eval().hidden(ids).flatten(0, 1)  # [V*T, C]
+        hidden = model.eval().hidden(ids)  # [V*T, C]
         wanted = 20.0 * F.one_hot((ids + 1) % vocab, vocab).flatten(0, 1).to(hidden.dtype)  # [V*T, V]
         ridge = hidden.T @ hidden + 1e-3 * torch.eye(hidden.shape[1])
         model.head.copy_(torch.linalg.solve(ridge, hidden.T @ wanted).T)
