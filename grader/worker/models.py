@@ -92,6 +92,10 @@ class Recorder(nn.Module):
         modes = {self.training, self.part.training}
         return "mixed" if len(modes) == 2 else "train" if modes == {True} else "eval"
 
+    def trained(self) -> list[str]:
+        """The modes of the calls whose answers were part of a graph."""
+        return [mode for mode, graph in zip(self.record.modes, self.record.graphs, strict=True) if graph]
+
     def noted(self) -> dict[str, Any]:
         """The record; `spoiled` counts the answers whose numbers somebody changed afterwards."""
         note = self.record
