@@ -138,7 +138,7 @@ def cores(count: int, word: str) -> None:
             batches = {size: Batch(Path(folder) / str(size), setting) for size in rates}
             for number in range(count + 1):  # the first is what is learnt once a class
                 for size in rates:
-                    tasks = [some.task() for _ in range(48 * size)]
+                    tasks = [some.task() for _ in range(48 * size)]  # so many that waiting for the last is little
                     began = time.perf_counter()
                     for _ in batches[size].run(tasks, crews[size]):
                         pass

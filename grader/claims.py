@@ -121,6 +121,16 @@ def finite(got: Any, what: str = "") -> None:
         raise Violation("finite", _at(worst, got=_number(values[worst])), got=values, worst=worst, what=what)
 
 
+def divergence(share: torch.Tensor, p: torch.Tensor | float) -> torch.Tensor:
+    """How odd a share of draws is that each come with chance `p`, 0 < p < 1: the binomial relative entropy.
+
+    Times the number of draws it is -log of the Chernoff bound on the chance of such a share.
+    """
+    came: torch.Tensor = torch.special.xlogy(share, share / p)
+    stayed_away: torch.Tensor = torch.special.xlogy(1 - share, (1 - share) / (1 - p))
+    return came + stayed_away
+
+
 def equal(got: Any, want: Any, tol: float = TOLERANCE, what: str = "", zero: bool = False) -> None:
     """Every element is within `tol * (1 + max|want|)` of what is wanted.
 

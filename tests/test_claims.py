@@ -11,6 +11,7 @@ from grader.claims import (
     Violation,
     count,
     depends,
+    divergence,
     equal,
     exactly,
     finite,
@@ -121,3 +122,12 @@ def test_measurements_say_how_far_a_claim_was_from_its_limit():
     assert [entry.kind for entry in ledger] == ["error", "effect"]
     assert ledger[0].value == pytest.approx(0.5, rel=0.01)
     assert ledger[1] == Measurement("effect", pytest.approx(10.0))
+
+
+def test_a_share_is_never_odder_than_it_is_likely():
+    p, draws = 0.3, 40
+    chances = [math.comb(draws, k) * p**k * (1 - p) ** (draws - k) for k in range(draws + 1)]
+    for k in range(draws + 1):
+        tail = sum(chances[k:]) if k >= p * draws else sum(chances[: k + 1])
+        bound = math.exp(-draws * float(divergence(torch.tensor(k / draws, dtype=torch.float64), p)))
+        assert tail <= bound * (1 + 1e-9) <= 100 * tail

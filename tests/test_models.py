@@ -61,7 +61,7 @@ def test_the_record_counts_answers_that_somebody_changed() -> None:
 
 
 def test_a_copy_notes_into_the_same_record() -> None:
-    model = TinyCausal(vocab=7, keeps_weights=True)
+    model = TinyCausal(vocab=7, keeps_steps=True)
     copy.deepcopy(model)(IDS)
     assert len(model.noted()["weights"]) == 1
 
@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_weights_in_either_precision() -> None:
 
 
 def test_it_notes_what_came_back_and_whether_it_was_added() -> None:
-    model = TinyCausal(vocab=7, keeps_weights=True)
+    model = TinyCausal(vocab=7, keeps_steps=True)
     for clears in (True, False, True):
         logits = model(IDS)
         if clears:
@@ -91,7 +91,7 @@ def test_it_notes_what_came_back_and_whether_it_was_added() -> None:
 
 
 def test_gradients_that_are_replaced_are_not_added() -> None:
-    model = TinyCausal(vocab=7, keeps_weights=True)
+    model = TinyCausal(vocab=7, keeps_steps=True)
     for _ in range(2):
         parameters = list(model.parameters())
         for parameter, gradient in zip(parameters, torch.autograd.grad(model(IDS).sum(), parameters), strict=True):

@@ -239,12 +239,7 @@ def steps_follow_one_another(
 
 @prop(points=5, cases=2)
 def step_is_made_in_train_mode(
-    subject,
-    train_step,
-    ids: Ids["B T", "V"],
-    V: Size["V"],
-    seed: Seed,
-    comes_in: Choice["eval", "train"],
+    subject, train_step, ids: Ids["B T", "V"], V: Size["V"], seed: Seed, comes_in: Choice["eval", "train"]
 ):
     """In whichever mode the model comes, it is in train mode when it is fed, all its parts, and stays in it."""
     model = subject.make("causal_model", **LIVELY, vocab=V, seed=seed)
@@ -269,7 +264,7 @@ def training_learns_the_cycle(subject, train, reference):
     data = (3 * torch.arange(9)[:, None] + torch.arange(7)) % 8  # [N, T]
     # here 300 steps at the default rate take Adagrad, a row a step, to 0.044, and SGD with momentum 0.5 to 0.076
     settings = {"vocab": 8, "width": 256, "max_len": 10, "boost": 0.8}
-    for steps in 51, 300:  # who has learned it by then, or nothing at all, need not go on
+    for steps in 51, 300:  # who has learned it in a few more than 50, or nothing at all, need not go on
         model = subject.make("causal_model", **settings)
         losses = losses_of_all(train, model, data, steps)
         equal(losses[0], math.log(8), tol=0.5 / (1 + math.log(8)), what="first loss")
@@ -304,7 +299,7 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     width = 15 if N > 1 else 40
     data = torch.randint(7, (N, width), generator=torch.Generator().manual_seed(3))  # no two rows begin alike
     settings = {**LIVELY, "vocab": 7, "seed": 7, "max_len": 40}  # with the usual optimizers, losses that fall and rise
-    model = subject.make("causal_model", **settings, keeps_weights=True)
+    model = subject.make("causal_model", **settings, keeps_steps=True)
     start = weights(model)
     losses = []
     for steps in (8, 2) if N > 1 else (3,):
@@ -319,8 +314,8 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     for name in start:
         holds(not torch.equal(start[name], end[name]), "part_not_trained", name=name)
     holds(moments and torch.equal(moments[0].weights, flat(start)), "not_from_here")
-    holds(all("train" in moment.modes for moment in moments), "fed_mode", mode="eval")
-    fed = sum(len(moment.batches) for moment in moments)
+    holds(all(any(look.mode == "train" for look in moment.looks) for moment in moments), "fed_mode", mode="eval")
+    fed = sum(len(moment.looks) for moment in moments)
     holds(fed >= len(losses), "steps_missing", steps=len(losses), fed=fed)
     few = len(losses) - 4 <= len(moments) < len(losses)  # a rate of 0 at either end of a training moves nothing
     many = len(moments) > 2 * len(losses)  # an optimizer such as L-BFGS looks again and again in one step
@@ -337,12 +332,11 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
         else:
             holds(False, "no_such_loss", step=step, loss=f"{loss:.6g}", true=f"{nearest:.6g}")
     for step, moment in enumerate(moments):
-        stale = [left for left, gradient in zip(moment.stale, moment.arrived, strict=True) if gradient is not None]
-        holds(not stale or not all(stale), "gradients_kept", step=step)
+        holds(not moment.came or not all(look.stale for look in moment.came), "gradients_kept", step=step)
     signs = set()
     for step, moment in enumerate(moments):
         named = parted(moment.weights, start)
-        signs |= {scale > 0 for scale in scales(reference, settings, named, moment, data, step, apart=few)}
+        signs |= {scale > 0 for scale in scales(reference, settings, named, moment.came, data, step, apart=few)}
         holds(len(signs) < 2, "other_gradient", step=step)
 
 
@@ -471,37 +465,47 @@ def parted(vector, named):
 
 
 @dataclasses.dataclass
+class Look:
+    """What a model was fed once, in which mode, the gradient that came back to its logits (None: nothing did), and
+    whether what came of that was added to older gradients."""
+
+    ids: torch.Tensor
+    mode: str
+    arrived: torch.Tensor | None
+    stale: bool
+
+
+@dataclasses.dataclass
 class Moment:
-    """The weights that a model was trained with, all that it was fed before they moved, and what came back of that."""
+    """The weights that a model was trained with, and all that it was fed before they moved."""
 
     weights: torch.Tensor
-    batches: list = dataclasses.field(default_factory=list)
-    modes: list = dataclasses.field(default_factory=list)
-    arrived: list = dataclasses.field(default_factory=list)
-    stale: list = dataclasses.field(default_factory=list)
+    looks: list
+
+    @property
+    def came(self):
+        """The looks that something came back of."""
+        return [look for look in self.looks if look.arrived is not None]
 
     def fed(self, few):
-        """What a loss may be the loss of: all together that something came back to, or each alone if there were `few`
-        moments and this one may be that of two steps."""
-        came = [ids for ids, gradient in zip(self.batches, self.arrived, strict=True) if gradient is not None]
-        batches = came or self.batches
+        """What a loss may be the loss of: all that something came back of, together.
+
+        Or each look alone, if nothing came back, or if there were `few` moments: then this one may be that of two steps.
+        """
+        batches = [look.ids for look in self.came or self.looks]
         alike = len({ids.shape[1] for ids in batches}) == 1
-        alone = batches if few or not came or not alike else []
+        alone = batches if few or not self.came or not alike else []
         return [*([torch.cat(batches)] if alike else []), *alone]
 
 
 def moments_of(noted):
     """What happened to a model; what it was fed without a graph is left aside."""
     moments = []
-    graphs = noted["graphs"]
-    fed = [ids for ids, graph in zip(noted["fed"], graphs, strict=True) if graph]
-    modes = [mode for mode, graph in zip(noted["modes"], graphs, strict=True) if graph]
-    for vector, *note in zip(noted["weights"], fed, modes, noted["arrived"], noted["stale"], strict=True):
+    trained = [note for *note, graph in zip(noted["fed"], noted["modes"], noted["graphs"], strict=True) if graph]
+    for vector, note, *back in zip(noted["weights"], trained, noted["arrived"], noted["stale"], strict=True):
         if not moments or not torch.equal(moments[-1].weights, vector.double()):
-            moments.append(Moment(vector.double()))
-        moment = moments[-1]
-        for kept, one in zip((moment.batches, moment.modes, moment.arrived, moment.stale), note, strict=True):
-            kept.append(one)
+            moments.append(Moment(vector.double(), []))
+        moments[-1].looks.append(Look(*note, *back))
     return moments
 
 
@@ -514,22 +518,22 @@ def whole(fed, data):
     return data[same.int().argmax(1)]
 
 
-def scales(reference, settings, named, moment, data, step, apart):
-    """What came back to the logits is the gradient of their loss, times a number: that number, or one for each batch if
-    they count `apart`. A mean may be made in pieces, and climbed as its negative."""
-    wants, gots = [], []
-    for ids, got, mode in zip(moment.batches, moment.arrived, moment.modes, strict=True):
-        if got is None:
-            continue
-        holds(mode == "train", "fed_mode", mode=mode)
-        tokens = whole(ids, data)
+def scales(reference, settings, named, looks, data, step, apart):
+    """What came back to the logits is the gradient of their loss, times a number: that number.
+
+    It is one for each look if they count `apart`. A mean may be made in pieces, and climbed as its negative.
+    """
+    pairs = []
+    for look in looks:
+        holds(look.mode == "train", "fed_mode", mode=look.mode)
+        tokens = whole(look.ids, data)
         logits = logits_of(reference, settings, named, tokens).double()  # [b, T, V]
         want = logits.softmax(-1) - one_hot(tokens.roll(-1, dims=1), logits.shape[-1])
         want[:, -1] = 0  # nobody's target
-        wants.append(want[:, : ids.shape[1]].flatten())
-        gots.append(got.double().flatten())
-    pieces = zip(wants, gots, strict=True) if apart or not gots else [(torch.cat(wants), torch.cat(gots))]
-    for want, got in pieces:
+        pairs.append((want[:, : look.ids.shape[1]].flatten(), look.arrived.double().flatten()))
+    if pairs and not apart:
+        pairs = [tuple(map(torch.cat, zip(*pairs, strict=True)))]
+    for want, got in pairs:
         scale = (want * got).sum() / want.square().sum()
         holds(scale != 0 and (got - scale * want).norm() < 1e-3 * got.norm(), "other_gradient", step=step)
         yield float(scale)

@@ -17,6 +17,7 @@ from grader.properties import (
     Seed,
     Size,
     Stream,
+    divergence,
     dtype,
     exactly,
     holds,
@@ -159,7 +160,7 @@ def same_generator_gives_same_tokens(next_token, generate, subject):
         exactly(other, one, what="the same state, one row")
     going, tied = subject.make("generator", seed=7), torch.zeros(60, 8)
     agree(next_token(tied, 0, generator=going), next_token(tied, 0), "dice_at_zero")
-    generate(model, prompt, 1, 0, generator=going)
+    generate(model, prompt, 1, 0, generator=going)  # leaves it alone as well
     tokens = next_token(flat, generator=Stream(7))
     agree(next_token(flat, generator=going), tokens, "dice_at_zero")
     going.method("manual_seed")(7)
@@ -318,7 +319,7 @@ def texts_follow_the_softmax(
     """Early and late in a text, tokens follow the softmax at this temperature and `top_k`, whatever came before."""
     temperature, k, seeded = setting
     table = TABLE[1:, :5] if seeded else TABLE[:1]  # the same logits at every step show who remembers
-    table = table / 20 if temperature < 0.1 else table
+    table = table / 20 if temperature < 0.1 else table  # else all but the largest are out of reach
     width = table.shape[1]
     scaled = largest(k or width, table) / temperature
     given = {"temperature": temperature, "top_k": k}
@@ -495,7 +496,7 @@ def claims(tokens, kinds, logits, told=lambda kind, token: ("how_often", {"token
     p = x.softmax(dim=1)  # [K, V]
     times = torch.bincount(kinds * x.shape[1] + tokens, minlength=x.numel()).view(x.shape).double()
     draws = times.sum(1, keepdim=True)  # [K, 1]
-    odd = draws * divergence(times / draws.clamp(min=1), p)
+    odd = draws * divergence(times / draws.clamp(min=1), p.clamp(ROUNDING, 1 - ROUNDING))
     kind, token = divmod(int(odd.argmax()), x.shape[1])
     expected = f"{float(draws[kind] * p[kind, token]):.4g}"
     key, which = told(kind, token)
@@ -507,12 +508,6 @@ def claims(tokens, kinds, logits, told=lambda kind, token: ("how_often", {"token
     x, times = (x - x.amax(1, keepdim=True)).where(possible, 0.0), times.where(possible, 0.0)
     got, want = float((times * x).sum() / times.sum()), float((draws * p * x).sum() / draws.sum())
     yield tilt(times, x, p), "mean_logit", {"got": f"{got:.4g}", "want": f"{want:.4g}", "draws": int(draws.sum())}
-
-
-def divergence(share, p):
-    """-log of the Chernoff bound on the chance of such a share, for each draw: the binomial relative entropy."""
-    p = p.clamp(ROUNDING, 1 - ROUNDING)
-    return torch.special.xlogy(share, share / p) + torch.special.xlogy(1 - share, (1 - share) / (1 - p))
 
 
 def tilt(times, x, p):

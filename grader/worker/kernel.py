@@ -29,8 +29,8 @@ KERNELS: frozenset[Any] = frozenset({torch._C._nn.scaled_dot_product_attention, 
 def watching_kernel(calls: list[KernelCall], spoil: Spoil | None) -> Iterator[None]:
     """Append each call of the kernel to `calls`, and give the caller its result spoiled."""
     watch = _Watch(calls, spoil or Spoil())
-    _place.take(watch)
     try:
+        _place.take(watch)
         with _Mode(watch):
             yield
     finally:

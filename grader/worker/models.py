@@ -25,8 +25,8 @@ class Record:
     gradients that the parameters still had.
     """
 
-    def __init__(self, keeps_weights: bool = False) -> None:
-        self.keeps_weights = keeps_weights
+    def __init__(self, keeps_steps: bool = False) -> None:
+        self.keeps_steps = keeps_steps
         self.fed: list[Tensor] = []
         self.modes: list[str] = []
         self.graphs: list[bool] = []
@@ -43,11 +43,11 @@ class Record:
 class Recorder(nn.Module):
     """A causal model of ids [B, T] with T <= max_len. `part` shows whether train() and eval() reach the parts."""
 
-    def __init__(self, max_len: int, keeps_weights: bool = False) -> None:
+    def __init__(self, max_len: int, keeps_steps: bool = False) -> None:
         super().__init__()
         self.max_len = max_len
         self.part = nn.Identity()
-        self.record = Record(keeps_weights)
+        self.record = Record(keeps_steps)
 
     def forward(self, ids: Tensor) -> Tensor:
         if ids.dim() != 2:
@@ -59,7 +59,7 @@ class Recorder(nn.Module):
         note.fed.append(ids.detach().clone())
         note.modes.append(self.mode())
         note.graphs.append(logits.requires_grad)
-        if note.keeps_weights and logits.requires_grad:
+        if note.keeps_steps and logits.requires_grad:
             note.weights.append(nn.utils.parameters_to_vector(self.parameters()).detach().clone())
             note.found_some.clear()
             note.arrived.append(None)
@@ -128,7 +128,7 @@ class KnownLogits(Recorder):
 class TinyCausal(Recorder):
     """A trainable causal model: each token and the mean of all tokens up to it, through tanh, to a head.
 
-    It has as few parameters as that takes, since each submission trains it for more than a hundred steps; `biased`
+    It has as few parameters as that takes, since each submission trains it for about a hundred steps; `biased`
     adds a vector to the two matrices. The weights follow from `seed`; `spread` is the standard deviation of the head,
     small for logits that start near zero. In train mode the logits are multiplied by `boost`, a stand-in for dropout
     without its dice; with a large one the model learns fast.
@@ -143,9 +143,9 @@ class TinyCausal(Recorder):
         spread: float = 0.02,
         boost: float = 1.0,
         biased: bool = False,
-        keeps_weights: bool = False,
+        keeps_steps: bool = False,
     ) -> None:
-        super().__init__(max_len, keeps_weights)
+        super().__init__(max_len, keeps_steps)
         generator = torch.Generator().manual_seed(seed)
 
         def weights(std: float, *shape: int) -> nn.Parameter:
@@ -156,7 +156,7 @@ class TinyCausal(Recorder):
         self.tokens = weights(1.0, vocab, width)
         self.bias = weights(0.1, width) if biased else None
         self.head = weights(spread, vocab, width)
-        if keeps_weights:
+        if keeps_steps:
             self.head.register_post_accumulate_grad_hook(self.was_added)  # type: ignore[no-untyped-call]
         self.seen = torch.eye(max_len) + torch.ones(max_len, max_len).tril() / torch.arange(1, max_len + 1)[:, None]
         self.one_hot = torch.eye(vocab)

@@ -95,6 +95,8 @@ class Interpreter:
         named = _learning(target) if request.cotangent is not None else []
         observation = Observation(request.observe, self.files)
         kernel: list[wire.KernelCall] | None = [] if "kernel" in request.observe else None
+        if kernel is None:
+            release_kernel()
         earlier: list[torch.Tensor] = []
         with self._grad_mode_of(request):
             if request.earlier is not None:
@@ -347,10 +349,7 @@ def _learning(target: Any) -> list[tuple[str, nn.Parameter]]:
 
 def _watching(calls: list[wire.KernelCall] | None, spoil: wire.Spoil | None) -> contextlib.AbstractContextManager[None]:
     """Watch the fused attention kernel where it is asked for."""
-    if calls is not None:
-        return watching_kernel(calls, spoil)
-    release_kernel()
-    return contextlib.nullcontext()
+    return contextlib.nullcontext() if calls is None else watching_kernel(calls, spoil)
 
 
 class _TooMuch(Exception):
