@@ -440,7 +440,7 @@ def kernel_does_the_work(
     """The output is made by F.scaled_dot_product_attention, in every combination of options, for every size and dtype."""
     q, k, v = resized(kind, q, k, v, seed)
     if isinstance(kind, torch.dtype):
-        q, k, v = (x.to(kind) for x in (q, k, v))
+        q, k, v = (x.to(kind) for x in (as_many(q, k, v) if kind is torch.float16 else (q, k, v)))
     inference = kind in ("as many queries as keys", "one head, heads last, float64")
     asked = options_for(q, k, seed)[::3] if kind == "long" else options_for_size(kind, q, k, seed)
     once = kind in ("one key for all queries and heads", "square and long", "many rows and heads, wide")
@@ -451,6 +451,7 @@ def kernel_does_the_work(
             silenced = fused_attention.with_kernel(given, k, v, scale=0.0, grad=grad, **options)
             holds(silenced.calls, "kernel_not_run")
             holds(bool((silenced.value == 0).all()), "kernel_ignored")
+            dtype(silenced.value, q.dtype)
 
 
 @prop(points=3, cases=1)

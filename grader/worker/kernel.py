@@ -55,11 +55,12 @@ class _Place:
     def take(self, watch: _Watch) -> None:
         self.watch = watch
         if self._library is None:
-            self._library = operators.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+            library: Any = operators.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that a kernel is overridden is the point
                 for key in KEYS:
-                    self._library.impl(NAME, self._called, key)
+                    library.impl(NAME, self._called, key)
+            self._library = library
 
     def give_back(self) -> None:
         if self._library is not None:
