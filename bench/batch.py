@@ -11,6 +11,7 @@ Both are given one and the same core, in turn, so that a machine whose speed dri
 same story where others use the machine as well. Every submission has another content.
 """
 
+import contextlib
 import os
 import resource
 import shutil
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader import prelude
@@ -26,7 +28,7 @@ from grader import prelude
 prelude.begin()
 
 from grader.batch import Batch, Setting, Task, _grader, graded, version_of  # noqa: E402 - torch must find one thread
-from grader.crew import Crew  # noqa: E402
+from grader.crew import Crew, usable_cores  # noqa: E402
 from grader.exercises import Course, Exercise  # noqa: E402
 from grader.submissions import Submission  # noqa: E402
 
@@ -125,30 +127,32 @@ def pairs(count: int, word: str) -> None:
 
 
 def cores(count: int, word: str) -> None:
-    """Prints how much more two judges do on two cores, whole runs with gradebook and reports, in pairs; and how much
-    more two processes do there that share nothing, which is all that two halves of one core have to give."""
+    """Prints how much more a batch does on two cores than on one, whole runs with gradebook and reports, in pairs; and
+    how much more two processes do there that share nothing, which is all that two halves of one core have to give."""
     course = Course.open()
     setting = Setting(course.folder, "en", "best")
-    two = set(sorted(os.sched_getaffinity(0))[:2])
+    two = usable_cores()[:2]
     for right in (True, False):
         some = Class(course.find(word), right)
         with tempfile.TemporaryDirectory() as folder:
             rates: dict[int, list[float]] = {1: [], 2: []}
-            crews = {size: crew(size, two) for size in rates}
+            crews = {size: crew(two[:size]) for size in rates}
             batches = {size: Batch(Path(folder) / str(size), setting) for size in rates}
             for number in range(count + 1):  # the first is what is learnt once a class
                 for size in rates:
                     tasks = [some.task() for _ in range(48 * size)]  # so many that waiting for the last is little
-                    began = time.perf_counter()
-                    for _ in batches[size].run(tasks, crews[size]):
-                        pass
+                    with kept_to(two[:size]):
+                        began = time.perf_counter()
+                        for _ in batches[size].run(tasks, crews[size]):
+                            pass
+                        took = time.perf_counter() - began
                     if number:
-                        rates[size].append(len(tasks) / (time.perf_counter() - began))
+                        rates[size].append(len(tasks) / took)
             for size in rates:
                 batches[size].close()
                 crews[size].shutdown()
         ratio = statistics.median(more / one for one, more in zip(rates[1], rates[2], strict=True))
-        bare = statistics.median(bare_ratio(sorted(two)) for _ in range(count))
+        bare = statistics.median(bare_ratio(two) for _ in range(count))
         shown = ", ".join(f"{statistics.median(rates[size]):.1f}/s on {size}" for size in rates)
         print(f"{word} {'right' if right else 'wrong'}: {ratio:.2f} x on two cores (promise: 1.8 x),", end=" ")
         print(f"bare loops {bare:.2f} x; {shown}", flush=True)
@@ -168,17 +172,24 @@ def bare_ratio(two: list[int]) -> float:
     return 2 * seconds[0] / seconds[1]
 
 
-def crew(size: int, allowed: set[int]) -> Crew:
-    """Processes that grade, kept to as many cores."""
-    mine = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, set(sorted(allowed)[:size]))  # inherited
+def crew(cores: list[int]) -> Crew:
+    """Processes that grade, one on each of these cores."""
+    with kept_to(cores):
+        made = Crew(len(cores))
+    while len(made.pids()) < len(cores):
+        time.sleep(0.02)
+    return made
+
+
+@contextlib.contextmanager
+def kept_to(cores: list[int]) -> Iterator[None]:
+    """This process, and what it starts, keeps to these cores."""
+    all_of_them = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
     try:
-        made = Crew(size)
-        while len(made.pids()) < size:
-            time.sleep(0.02)
-        return made
+        yield
     finally:
-        os.sched_setaffinity(0, mine)
+        os.sched_setaffinity(0, all_of_them)
 
 
 def memory(count: int) -> None:

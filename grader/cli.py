@@ -593,7 +593,7 @@ def batch(
     setting = batches.Setting(course.folder.resolve(), lang, isolation)
     with _kept(out, setting) as kept:
         run = Run(kept, tasks, which, lang, as_json)
-        return _ended(run, out, lambda: run.grade(_executor(scheduler, jobs or usable_cores())))
+        return _ended(run, out, lambda: run.grade(_executor(scheduler, jobs or len(usable_cores()))))
 
 
 @cli.command("merge")

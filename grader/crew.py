@@ -25,12 +25,12 @@ PATIENCE = 20  # seconds for a scheduler to answer
 AHEAD = 2  # submissions handed out a process, so that none waits and memory stays flat
 
 
-def usable_cores() -> int:
-    """The cores that this process may use."""
+def usable_cores() -> list[int]:
+    """The numbers of the cores that this process may use."""
     try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+        return sorted(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        return list(range(os.cpu_count() or 1))
 
 
 class Killed(Exception):
@@ -51,20 +51,26 @@ class _Job:
 class _Lane:
     """One process, and what it has been given, the running job first."""
 
+    core: int | None
     pool: futures.ProcessPoolExecutor
     pid: futures.Future[int]
     jobs: list[_Job] = field(default_factory=list)
 
 
 class Crew(futures.Executor):
-    """An executor of `size` processes on this machine, each of which is replaced when it is killed."""
+    """An executor of `size` processes on this machine, each of which is replaced when it is killed.
+
+    As many as there are usable cores are kept to one core each: a judge and its workers talk to each other in turn, and
+    where they wander between cores, each answer waits for the other core to wake up.
+    """
 
     def __init__(self, size: int) -> None:
         prelude.begin()  # inherited
         self._lock = threading.RLock()
         self._closed = False
         self.room = AHEAD * size
-        self._lanes = [_lane() for _ in range(size)]
+        cores = usable_cores()
+        self._lanes = [_lane(core) for core in (cores if len(cores) == size else [None] * size)]
         self._news: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -108,7 +114,7 @@ class Crew(futures.Executor):
         """A fresh process for a lane. The first job was running; those behind it have not been begun."""
         lost, lane.jobs = lane.jobs, []
         lane.pool.shutdown(wait=False)
-        fresh = _lane()
+        fresh = _lane(lane.core)
         lane.pool, lane.pid = fresh.pool, fresh.pid
         for job in lost[1:]:
             self._give(lane, job)
@@ -148,11 +154,11 @@ class _Bound:
         return self.fn(*self.args, **self.kwargs)
 
 
-def _lane() -> _Lane:
+def _lane(core: int | None) -> _Lane:
     with _ctrl_c_ignored():
         spawn = multiprocessing.get_context("spawn")
-        pool = futures.ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
-        return _Lane(pool, pool.submit(os.getpid))
+        pool = futures.ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin, initargs=(core,))
+        return _Lane(core, pool, pool.submit(os.getpid))
 
 
 @contextlib.contextmanager
@@ -168,8 +174,10 @@ def _ctrl_c_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, earlier)
 
 
-def _end_with_parent() -> None:
-    """In a process of the crew: end when the parent does, however that ends. Its zygote follows."""
+def _begin(core: int | None) -> None:
+    """In a process of the crew: keep to a core, and end when the parent does, however that ends. Its zygote follows."""
+    if core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 

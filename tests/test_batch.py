@@ -26,7 +26,7 @@ import pytest
 from grader import batch as batches
 from grader.batch import DATABASE, Batch, Busy, Setting, graded, named, pending, plan, shard
 from grader.cli import main
-from grader.crew import Cluster, Crew
+from grader.crew import Cluster, Crew, Killed, usable_cores
 from grader.exercises import Course
 from grader.intake import hand_ins
 from grader.results import Report, Verdict
@@ -158,6 +158,32 @@ def test_a_killed_process_is_replaced(tmp_path, fake_log):
     counts = [log_of(tmp_path).count(f"s{number}") for number in range(60)]
     assert set(counts) <= {1, 2}
     assert counts.count(2) <= 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no process can be kept to a core here")
+def test_one_process_a_core_keeps_to_its_core_and_so_does_the_one_that_replaces_it():
+    cores = usable_cores()
+    crew, more = Crew(len(cores)), Crew(len(cores) + 1)
+    try:
+        assert sorted(kept_to(crew, len(cores))) == [[core] for core in cores]
+        assert kept_to(more, len(cores) + 1) == [cores] * (len(cores) + 1)
+        first = crew.pids()[0]
+        running = crew.submit(time.sleep, 60)
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(Killed):
+            running.result(30)
+        assert sorted(kept_to(crew, len(cores))) == [[core] for core in cores]
+        assert first not in crew.pids()
+    finally:
+        crew.shutdown(cancel_futures=True)
+        more.shutdown(cancel_futures=True)
+
+
+def kept_to(crew: Crew, size: int) -> list[list[int]]:
+    """The cores of each of a crew's processes, once all have begun."""
+    while len(crew.pids()) < size:
+        time.sleep(0.02)
+    return [sorted(os.sched_getaffinity(pid)) for pid in crew.pids()]
 
 
 def test_real_judges_and_zygotes_may_be_killed(tmp_path):
