@@ -245,8 +245,12 @@ def test_a_worker_is_ready_in_milliseconds(forking):
 # --------------------------------------------------------------------------------- torch under lock-down
 
 WORKLOAD = """
+import getpass
+
 import torch
 from torch import nn
+
+getpass.getuser = lambda: "somebody new"  # no compiler has left a folder for this user on this machine
 
 def optimizers():
     model = nn.Linear(3, 2)
@@ -293,6 +297,14 @@ def gradients():
     torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False).sum().backward()
     return [twice, list(jacobian.shape)]
 
+def masks():
+    from torch.nn.attention.bias import causal_lower_right
+    from torch.nn.attention.flex_attention import create_block_mask
+    q, k = torch.ones(1, 1, 2, 4), torch.ones(1, 1, 3, 4)
+    bias = causal_lower_right(2, 3)
+    create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 8, 8, device="cpu")
+    return list(nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=bias).shape)
+
 def loader():
     data = torch.utils.data.TensorDataset(torch.arange(6))
     return sum(len(batch[0]) for batch in torch.utils.data.DataLoader(data, batch_size=2, shuffle=True))
@@ -328,6 +340,7 @@ def torch_worker(forking):
     [
         *(("optimizers", "_StandIn"), ("encoder", [3, 5, 8]), ("attention", 5), ("loader", 6), ("saved", [1, 1])),
         *(("algebra", [3, 4]), ("standard_library", '{"x": 1}'), ("compiled", [2, 2]), ("gradients", [True, [2, 2]])),
+        ("masks", [1, 1, 2, 4]),
     ],
 )
 def test_torch_works_under_lock_down(torch_worker, name, value):
