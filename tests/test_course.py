@@ -7,14 +7,16 @@ import string
 import engine
 import pytest
 
-from grader import wire
+from grader import isolation, wire
 from grader.bench import Bench, properties_of, record_of
 from grader.exercises import Course
-from grader.judge import Judge, Session
+from grader.judge import Judge, Session, Source
 from grader.replay import Transcripts
+from grader.results import Verdict
 from grader.selftest import selftest
 
 EXERCISES = Course.open().exercises
+GOOD = {Verdict.PASSED, Verdict.NOT_RUN}
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=[exercise.id for exercise in EXERCISES])
 
 
@@ -54,6 +56,17 @@ def test_the_next_submission_is_asked_in_one_go(exercise):
     known = {(one.name, at): transcripts.of(case) for one in bench.properties for at, case in enumerate(one.cases())}
     here = {one.name for one in bench.properties if one.device == "cpu"}
     assert [key for key, asked in known.items() if key[0] in here and not (asked and asked.held)] == []
+
+
+@each_exercise
+def test_right_ones_pass_where_submissions_run(exercise):
+    """The self-test runs them in its own process, where nothing is forbidden."""
+    bench = Bench(exercise)
+    with isolation.start() as zygote:
+        for name, text in {"reference": exercise.reference, **exercise.variants}.items():
+            judged = bench.judge(zygote.worker, Source({exercise.module: text}, exercise.module), "en")
+            bad = {one: result.message for one, result in judged.results.items() if result.verdict not in GOOD}
+            assert not bad, name
 
 
 @each_exercise

@@ -133,7 +133,7 @@ def _environment() -> dict[str, str]:
         "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # large tensors too come from memory that was used before: in a
         "MALLOC_TRIM_THRESHOLD_": str(128 << 20),  # long sequence the faults on fresh pages are nearly half of the work
         "TORCHDYNAMO_DISABLE": "1",
-        "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # one that is there: half of torch makes it when it is missing
+        "TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(),  # one that is there: half of torch makes it if it is not
         "KINETO_LOG_LEVEL": "99",
         "PYTHONHASHSEED": "0",  # the same submission, the same order of its sets
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -56,11 +56,11 @@ class Recorder(nn.Module):
             raise IndexError(f"the model takes at most max_len = {self.max_len} tokens, got T = {ids.shape[1]}")
         logits = self.logits(ids)
         note = self.record
-        note.fed.append(ids.detach().clone())
+        note.fed.append(_unwrapped(ids.detach().clone()))
         note.modes.append(self.mode())
         note.graphs.append(logits.requires_grad)
         if note.keeps_steps and logits.requires_grad:
-            note.weights.append(nn.utils.parameters_to_vector(self.parameters()).detach().clone())
+            note.weights.append(_unwrapped(nn.utils.parameters_to_vector(self.parameters()).detach().clone()))
             note.found_some.clear()
             note.arrived.append(None)
             note.stale.append(False)
@@ -71,7 +71,8 @@ class Recorder(nn.Module):
     def came_back(self, call: int, gradient: Tensor) -> None:
         """Notes what came back to the logits of a call, in one backward pass or in several."""
         earlier = self.record.arrived[call]
-        self.record.arrived[call] = gradient.detach().clone() if earlier is None else earlier + gradient.detach()
+        arrived = _unwrapped(gradient.detach().clone())
+        self.record.arrived[call] = arrived if earlier is None else earlier + arrived
         if earlier is not None:
             return
         left = [parameter.grad for parameter in self.parameters() if parameter.is_leaf and parameter.grad is not None]
@@ -100,8 +101,17 @@ class Recorder(nn.Module):
         """The record; `spoiled` counts the answers whose numbers somebody changed afterwards."""
         note = self.record
         spoiled = sum(not torch.equal(answer, kept) for answer, kept in note.answers)
-        lists = {"fed": note.fed, "modes": note.modes, "graphs": note.graphs, "weights": note.weights}
-        return {**lists, "arrived": note.arrived, "stale": note.stale, "spoiled": spoiled}
+        fed = [ids.flatten(0, -2) for ids in note.fed]  # with `vmap`, one row at a time is all of them at once
+        arrived = [None if gradient is None else gradient.flatten(0, -3) for gradient in note.arrived]
+        lists = {"fed": fed, "modes": note.modes, "graphs": note.graphs, "weights": note.weights}
+        return {**lists, "arrived": arrived, "stale": note.stale, "spoiled": spoiled}
+
+
+def _unwrapped(tensor: Tensor) -> Tensor:
+    """The tensor itself. Inside `torch.func.vmap` and `grad` it goes in a wrapper, which means nothing afterwards."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
 
 
 class KnownLogits(Recorder):
