@@ -15,8 +15,10 @@ different classes. With new numbers the classes get finer, until each is one ele
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
+from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +33,7 @@ FLOOR = 2e-6  # ... and this share of the largest of all
 ROUNDS_MAX = 400
 ATTEMPTS = 3  # an unlucky choice of numbers may drown in float32 noise
 CHECKS = 3  # rounds that a guess of several pairs at once must survive
+REMEMBERED = 64  # layouts of each kind of module that were found by behaviour, and are tried first the next time
 QUIET = 8  # rounds without a gradient, after which a class is taken to have none: a ReLU may be off for a while
 
 
@@ -56,6 +59,10 @@ class Layout:
         for name, piece in pieces.items():
             flat[self.places[name].reshape(-1)] = piece.reshape(-1)
         return _pieces(flat, self.ours)
+
+    def named(self, names: Iterable[str]) -> Layout:
+        """The same for a module that calls its parameters otherwise."""
+        return Layout(self.ours, dict(zip(names, self.places.values(), strict=True)))
 
     def holders(self) -> dict[str, list[str]]:
         """Our names, and which of their parameters hold elements of each."""
@@ -98,12 +105,30 @@ def find(
     here, ours = _Flat(theirs, shapes(theirs, tuple(our_shapes))), [_Flat(model, our_shapes) for model in models]
     if here.total != ours[0].total:
         return None
+    before = _found_before(here.shapes, our_shapes)
+    sure = nearest(theirs, models, inputs, [layout.named(here.shapes) for layout in before], seed)
+    if sure is not None and sure[2]:
+        return sure[:2]
     for attempt, there in itertools.product(range(ATTEMPTS), ours):
         found = _Refinement(here, there, inputs, seed + attempt).run(fixed)
         sure = nearest(theirs, models, inputs, [found], seed) if found is not None else None
         if sure is not None and sure[2]:
+            before.append(sure[0])
             return sure[:2]
     return None
+
+
+def _found_before(theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size]) -> deque[Layout]:
+    """What was found for modules of these shapes: whoever builds one alike, under whichever names, is asked that first.
+
+    A layout is taken only for what it does, so it makes no difference to a verdict who came before.
+    """
+    return _before((*theirs.values(),), (*ours.items(),))
+
+
+@functools.lru_cache(REMEMBERED)
+def _before(*_: Any) -> deque[Layout]:
+    return deque(maxlen=4)
 
 
 def nearest(
