@@ -18,7 +18,7 @@ from grader.claims import VacuousClaim, Violation
 from grader.isolation import IsolationError, Unavailable, WorkerEnded
 from grader.properties import Property
 from grader.recall import Recall
-from grader.replay import FORGET, Diverged, Fetched, Transcript, Transcripts, answers_of, digest
+from grader.replay import FORGET, Diverged, Fetched, Told, Transcript, Transcripts, answers_of, digest
 from grader.results import Verdict
 from grader.subject import Exchange, Subject, SubmissionRaised, WrongAnswer
 from grader.submissions import Submission
@@ -298,7 +298,7 @@ class Judge:
                 if failure is not None and failure.may_pass:
                     self._session.confirmed()
             if failure is None:
-                self.testimonies[property.name, index] = Testimony(tuple(self._session.subject().exchanges), True)
+                self.testimonies[property.name, index] = Testimony(self._session.subject().exchanges, True)
             elif failure.shrinks:
                 self.testimonies[property.name, index] = Testimony(failure.exchanges, False)
             if failure is not None:
@@ -338,15 +338,15 @@ class Judge:
         """What keeps the property from holding with these replies."""
         way = digest(subject, replies)
         if way in transcript.held:
-            subject.exchanges = transcript.again(way)
+            subject.exchanges = Told(transcript.requests, replies[1:])
             return None
         try:
             with subject.answered_by(Fetched(transcript.frames, replies[1:]).ask):
                 failure = self._failure_in(property, case)
         except Diverged:
             return self._failure_in(property, case)
-        if failure is None:
-            transcript.remember(way, subject.exchanges)
+        if failure is None and len(subject.exchanges) == len(transcript.frames):
+            transcript.remember(way)
         return failure
 
     def _failure_in(self, property: Property, case: Case) -> Failure | None:

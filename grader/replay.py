@@ -9,7 +9,7 @@ asked something else.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import functools
 import hashlib
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from grader.cases import Case
 from grader.subject import Exchange, Subject
 
 LARGEST = 4 << 20  # bytes of the questions of one case
-MOST_WAYS = 4  # different answers to a case that are remembered
+MOST_WAYS = 10_000  # different answers to a case that are remembered, by their digests
 MOST_FAILURES = 2_000  # different ways to fail whose smallest case is remembered
 FORGET = wire.encode(wire.Forget())
 
@@ -28,25 +28,36 @@ class Diverged(BaseException):
     """The property asks something else than it did before. No property may catch this."""
 
 
-@dataclasses.dataclass
+class Told(Sequence[Exchange]):
+    """Exchanges whose replies are read when somebody looks at them; at most of those that held, nobody does."""
+
+    def __init__(self, requests: Sequence[Any], replies: Sequence[bytes]) -> None:
+        self._requests, self._replies = requests, replies
+
+    @functools.cached_property
+    def _read(self) -> list[Exchange]:
+        replies = map(wire.decode_reply, self._replies)
+        return [Exchange(request, reply) for request, reply in zip(self._requests, replies, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read[index]
+
+
 class Transcript:
-    """The questions of one case as frames; by the digest of the answers with which it held, the exchanges."""
+    """The questions of one case, also as frames; the digests of the answers with which it held."""
 
-    frames: list[bytes]
-    held: dict[bytes, list[Exchange]] = dataclasses.field(default_factory=dict)
+    def __init__(self, requests: Sequence[Any]) -> None:
+        self.requests = requests
+        self.frames = [wire.encode(request) for request in requests]
+        self.held: set[bytes] = set()
 
-    def again(self, way: bytes) -> list[Exchange]:
-        """The exchanges of answers that were seen before."""
-        self.held[way] = self.held.pop(way)  # the last to go
-        return list(self.held[way])
-
-    def remember(self, way: bytes, exchanges: Sequence[Exchange]) -> None:
-        """The property held with these."""
-        if len(exchanges) != len(self.frames):
-            return
-        if len(self.held) >= MOST_WAYS:
-            del self.held[next(iter(self.held))]
-        self.held[way] = list(exchanges)
+    def remember(self, way: bytes) -> None:
+        """The property held with these answers."""
+        if len(self.held) < MOST_WAYS:
+            self.held.add(way)
 
 
 class Transcripts:
@@ -63,9 +74,9 @@ class Transcripts:
 
     def learn(self, case: Case, exchanges: Sequence[Exchange]) -> None:
         """This was asked in a case that held."""
-        frames = [wire.encode(exchange.request) for exchange in exchanges]
-        if frames and sum(map(len, frames)) <= LARGEST:
-            self._known[id(case)] = (case, Transcript(frames))  # with the case, so that its id stays its own
+        transcript = Transcript([exchange.request for exchange in exchanges])
+        if transcript.frames and sum(map(len, transcript.frames)) <= LARGEST:
+            self._known[id(case)] = (case, transcript)  # with the case, so that its id stays its own
 
     def smallest(self, way: tuple[Hashable, ...]) -> Case | None:
         """The smallest case found for a submission that failed the same property with the very same answers."""

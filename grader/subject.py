@@ -148,7 +148,8 @@ class Subject:
         self._same_seed = False
         self._device = "cpu"
         self._names: list[str] | None = None
-        self.exchanges: list[Exchange] = []
+        self._said: list[Exchange] = []
+        self.exchanges: Sequence[Exchange] = self._said
 
     def load(self, files: Mapping[str, str], main: str) -> None:
         """Load the submission's files.
@@ -157,7 +158,7 @@ class Subject:
             SubmissionRaised: its import raised.
             WrongAnswer: this is no answer to a request to load something.
         """
-        self.exchanges = []
+        self.exchanges = self._said = []
         reply = self._send(wire.Load(files=dict(files), main=main))
         if not isinstance(reply, wire.Loaded):
             raise WrongAnswer(type(reply).__name__)
@@ -171,7 +172,7 @@ class Subject:
         """Start a case on `device`: forget the modules of the one before, let random numbers follow from `seed`."""
         if self.exchanges:
             self._ask(wire.Forget())
-        self.exchanges = []
+        self.exchanges = self._said = []
         self._seed = (seed % 2**16) * SEEDS_PER_CASE
         self._device = device
 
@@ -236,7 +237,7 @@ class Subject:
 
     def _send(self, request: Any) -> Any:
         reply = self._ask(request)
-        self.exchanges.append(Exchange(request, reply))
+        self._said.append(Exchange(request, reply))
         if isinstance(reply, wire.Raised):
             raise SubmissionRaised(reply)
         return reply
