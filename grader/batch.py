@@ -14,7 +14,8 @@ import hashlib
 import re
 import threading
 import time
-from collections import deque
+import unicodedata
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ import msgspec
 from grader import __version__, prelude
 from grader.crew import Killed
 from grader.exercises import Course, Exercise
-from grader.gradebook import Entry, Gradebook, gradebook_csv
+from grader.gradebook import DATABASE, Entry, Gradebook, gradebook_csv
 from grader.grading import Grader, failed_report
 from grader.intake import HandIn
 from grader.isolation import Mode, Unavailable
@@ -37,7 +38,6 @@ from grader.submissions import Problem, Submission
 from grader.workspace import write
 
 TRIES = 3  # of a submission whose judge was killed, before it is written down as an error of the grader's own
-DATABASE = "results.sqlite"
 HALF_WRITTEN = re.compile(r"\..+\.(html|json|csv)\.\w{8}")  # what `write` calls a file that is not whole yet
 Which = Literal["new", "changed", "failed", "all"]
 
@@ -115,15 +115,29 @@ class Busy(Exception):
 
 def plan(hand_ins: Iterable[HandIn], exercises: Sequence[Exercise], course: Course, lang: str) -> list[Task]:
     """A task for each student and exercise. Exercises that nobody has handed in are left out."""
-    tasks = []
+    tasks: list[Task] = []
+    begun: set[str] = set()
     for hand_in in hand_ins:
+        first = len(tasks)
         for exercise in exercises:
             found = hand_in.read(exercise, course)
             content, version = content_of(found), version_of(exercise)
             key = _digest(content, exercise.slug, __version__, version, lang)
             tasks.append(Task(hand_in.label, hand_in.folder, exercise.slug, found, content, version, key))
-    begun = {task.exercise for task in tasks if not task.absent}
+        begun |= _meant(tasks[first:])
+    begun = begun or {task.exercise for task in tasks if not task.absent}
     return [task for task in tasks if task.exercise in begun]
+
+
+def _meant(tasks: Sequence[Task]) -> set[str]:
+    """The exercises that a student has handed in. What is wrong with all that there is, is wrong with none of them."""
+    problems = Counter(task.submission.key for task in tasks if isinstance(task.submission, Problem))
+    common = {key for key, count in problems.items() if 2 * count > len(tasks) > 1}
+    return {
+        task.exercise
+        for task in tasks
+        if not task.absent and not (isinstance(task.submission, Problem) and task.submission.key in common)
+    }
 
 
 def content_of(submission: Submission | Problem) -> str:
@@ -186,15 +200,42 @@ def shard(tasks: Iterable[Task], index: int, count: int) -> list[Task]:
 
 
 def named(hand_ins: Iterable[HandIn], wanted: Sequence[str]) -> tuple[list[HandIn], list[str]]:
-    """The hand-ins that the words name, by label, folder, id or pattern, and the words that name none."""
+    """The hand-ins that the words name, by label, name, folder, id or pattern, and the words that name none."""
     found, idle = [], set(wanted)
     for hand_in in hand_ins:
-        names = {hand_in.label, hand_in.folder, *hand_in.ids.values()}
-        means = {word for word in wanted if word in names or any(fnmatch.fnmatchcase(name, word) for name in names)}
+        names = {_composed(name) for name in _names(hand_in)}
+        means = {word for word in wanted if _is_among(names, _composed(word))}
         idle -= means
         if means:
             found.append(hand_in)
     return found, [word for word in wanted if word in idle]
+
+
+def _is_among(names: set[str], word: str) -> bool:
+    return word in names or any(fnmatch.fnmatchcase(name, word) for name in names)
+
+
+def _composed(name: str) -> str:
+    """A name with its accents as keyboards type them; macOS and archives made there take letters and accents apart."""
+    return unicodedata.normalize("NFC", name)
+
+
+def _names(hand_in: HandIn) -> set[str]:
+    """All that a hand-in may be called: a group also by each member, a namesake also without what was added."""
+    names = {hand_in.label, hand_in.folder, *hand_in.ids.values()}
+    names |= {name for person in hand_in.members for name in (person.name, person.sid, person.email) if name}
+    added = {*hand_in.ids.values(), hand_in.source, hand_in.source.rpartition("/")[2]}
+    plain = hand_in.label
+    while ends := [f" ({each})" for each in added if plain.endswith(f" ({each})")]:
+        plain = plain.removesuffix(max(ends, key=len))
+        names.add(plain)
+    return names
+
+
+def not_among(hand_ins: Iterable[HandIn], book: Gradebook) -> list[str]:
+    """The students of the book who have no hand-in, not even an empty one."""
+    here = {hand_in.label for hand_in in hand_ins}
+    return [student for student in dict.fromkeys(entry.student for entry in book.all_rows()) if student not in here]
 
 
 # ---- in a process that grades

@@ -6,13 +6,15 @@ be had. Nothing heavy is imported before a command runs, so that `--help` is qui
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from grader.batch import Batch, Setting, Which
     from grader.exercises import Course, Exercise
+    from grader.gradebook import Gradebook
     from grader.grading import Grader
     from grader.intake import HandIn
     from grader.isolation import Mode
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 ALL_PASSED, NOT_ALL, USAGE, OUR_FAULT, NOT_ISOLATED = range(5)
 INTERRUPTED = 130
+NAMED = 3  # of those who are gone
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -576,14 +580,17 @@ def batch(
 ) -> int:
     from grader import batch as batches
     from grader.crew import usable_cores
-    from grader.running import Run, dry_run_lines
+    from grader.running import Run
 
+    if regrade + failed + changed > 1:
+        raise Refusal("batch.which")
     course, lang = _course(course_folder), _lang()
     chosen = [course.find(word) for word in words] or list(course.exercises)
-    found = _hand_ins(folder, course, only)
+    everyone = _hand_ins(folder, course)
+    _say_what_is_passed_over(folder, out)
+    found = _named(everyone, only)
     if dry_run:
-        for line in dry_run_lines(found, chosen, course, lang, as_json):
-            click.echo(line)
+        _show_recognised(found, chosen, course, as_json)
         return ALL_PASSED
     index, count = _part(part)
     tasks = batches.shard(batches.plan(found, chosen, course, lang), index, count)
@@ -593,7 +600,10 @@ def batch(
     setting = batches.Setting(course.folder.resolve(), lang, isolation)
     with _kept(out, setting) as kept:
         run = Run(kept, tasks, which, lang, as_json)
-        return _ended(run, out, lambda: run.grade(_executor(scheduler, jobs or len(usable_cores()))))
+        code = _ended(run, out, lambda: run.grade(_executor(scheduler, jobs or len(usable_cores()))))
+        if code != INTERRUPTED:
+            _say_who_is_gone(everyone, kept.book, folder, as_json)
+        return code
 
 
 @cli.command("merge")
@@ -616,21 +626,55 @@ def merge(folders: tuple[Path, ...], out: Path, course_folder: str | None) -> in
     return ALL_PASSED
 
 
-def _hand_ins(folder: Path, course: Course, only: Sequence[str]) -> list[HandIn]:
-    from grader.batch import named
+def _hand_ins(folder: Path, course: Course) -> list[HandIn]:
     from grader.files import Refused
     from grader.intake import hand_ins
 
     try:
-        found = hand_ins(folder, course)
+        return hand_ins(folder, course)
     except Refused as refused:
         raise Refusal("batch.refused", reason=refused.sentence(_lang())) from None
-    if not only:
-        return found
-    chosen, unknown = named(found, only)
+
+
+def _say_what_is_passed_over(folder: Path, out: Path) -> None:
+    """Results of other runs: it may have been a student who put them there."""
+    from grader.gradebook import WRITTEN, results_in
+
+    names = [name for name in sorted(results_in(folder) - WRITTEN) if (folder / name).resolve() != out.resolve()]
+    if names:
+        click.echo(text("batch.passed_over", _lang(), folder=folder, names=", ".join(names)), err=True)
+
+
+def _named(found: list[HandIn], only: Sequence[str]) -> list[HandIn]:
+    from grader.batch import named
+
+    chosen, unknown = named(found, only) if only else (found, [])
     if unknown:
         raise Refusal("batch.nobody", names=", ".join(unknown))
     return chosen
+
+
+def _show_recognised(found: Sequence[HandIn], exercises: list[Exercise], course: Course, as_json: bool) -> None:
+    """For a person, each layout is said once, above all that were found by it."""
+    from grader.running import dry_run_lines
+
+    lang = _lang()
+    parts = {layout: [each for each in found if each.layout == layout] for layout in sorted({h.layout for h in found})}
+    for layout, theirs in {"": found}.items() if as_json else parts.items():
+        if not as_json:
+            click.echo(text("batch.layout", lang, layout=text(f"intake.layout.{layout}", lang)))
+        for line in dry_run_lines(theirs, exercises, course, lang, as_json):
+            click.echo(line)
+
+
+def _say_who_is_gone(everyone: Iterable[HandIn], book: Gradebook, folder: Path, as_json: bool) -> None:
+    """Names a few; beside JSON lines it is said where people read."""
+    from grader.batch import not_among
+
+    gone = not_among(everyone, book)
+    if gone:
+        names = ", ".join(gone[:NAMED]) + (", ..." if len(gone) > NAMED else "")
+        click.echo(text("batch.gone", _lang(), count=len(gone), folder=folder, names=names), err=as_json)
 
 
 def _part(word: str) -> tuple[int, int]:
@@ -675,10 +719,12 @@ def _ended(run: Run, out: Path, grade: Callable[[], bool]) -> int:
     from grader.batch import OtherCourse
 
     try:
-        return ALL_PASSED if grade() else OUR_FAULT
+        with _stopped_as_by_ctrl_c():
+            return ALL_PASSED if grade() else OUR_FAULT
     except KeyboardInterrupt:
         run.stopped()
-        click.echo("\n" + text("batch.interrupted", _lang(), done=run.done, total=run.total, out=out), err=True)
+        with contextlib.suppress(OSError):  # the terminal is gone
+            click.echo("\n" + text("batch.interrupted", _lang(), done=run.done, total=run.total, out=out), err=True)
         return INTERRUPTED
     except OtherCourse as error:
         raise Refusal("batch.other_course", folder=error) from None
@@ -686,6 +732,33 @@ def _ended(run: Run, out: Path, grade: Callable[[], bool]) -> int:
         reason = getattr(error, "strerror", None) or str(error)
         click.echo(text("batch.cannot_keep", _lang(), out=out, error=reason, done=run.done, total=run.total), err=True)
         return OUR_FAULT
+
+
+@contextlib.contextmanager
+def _stopped_as_by_ctrl_c() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the cursor comes back and the gradebook is written.
+
+    A signal that is ignored stays so: that is what nohup is for.
+    """
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    taken = [each for each in known if signal.getsignal(each) is signal.SIG_DFL]
+    came: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for each in taken:
+        signal.signal(each, stop)
+    try:
+        yield
+    except OSError:
+        if not came:
+            raise
+        raise KeyboardInterrupt from None  # the terminal itself is gone
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
 
 
 @cli.command("selftest")

@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS results (
     PRIMARY KEY (student, exercise)
 );
 """
+DATABASE = "results.sqlite"
+WRITTEN = frozenset({DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "gradebook.csv", "class.html", "reports"})
 COLUMNS = ("submission", "exercise", "score", "max_score", "verdict", "mistakes", "grader_version")
 
 
@@ -213,13 +215,15 @@ class Gradebook:
         return _unpacked(found[0]) if found else None
 
     def merge(self, other: Path) -> int:
-        """Take over every row of another gradebook; of two for the same work, the later one stays.
+        """Take over every row of another gradebook; of two for the same work, the later one stays. Itself adds nothing.
 
         Raises:
             UnknownBook: there is none, or one of another version.
         """
         if not other.is_file():
             raise UnknownBook(other, "no such file")
+        if other.samefile(self.path):  # SQLite would wait for itself
+            return 0
         self._db.execute("ATTACH DATABASE ? AS other", (str(other),))
         try:
             _must_be_ours(self._db, other, "other", empty=False)
@@ -251,6 +255,14 @@ WHERE ours.student IS NULL
    OR (2 - 2 * theirs.absent - (theirs.verdict = 'grader_error'), theirs.graded_at)
     > (2 - 2 * ours.absent - (ours.verdict = 'grader_error'), ours.graded_at)
 """  # first what says more: a grade, an error of the grader's own, nothing; then what is later
+
+
+def results_in(folder: Path) -> frozenset[str]:
+    """Names in a folder that stand for no student: what runs have written there, and the folders that hold results."""
+    with contextlib.suppress(OSError):  # whoever reads the folder next says what is wrong with it
+        below = {book.parent.name for book in folder.glob(f"*/{DATABASE}")}
+        return WRITTEN.union(below) if (folder / DATABASE).exists() else frozenset(below)
+    return frozenset()
 
 
 def _must_be_ours(db: sqlite3.Connection, path: Path, schema: str = "main", empty: bool = True) -> None:

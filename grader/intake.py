@@ -22,14 +22,15 @@ from grader.gradescope import Person, submitters
 from grader.places import (
     CANVAS,
     CANVAS_TEXT,
-    GRADED,
+    CODE,
     METADATA,
     MOODLE,
     Place,
     class_at,
+    is_code,
     is_exercise,
     is_packed,
-    owner,
+    read_homework,
     read_name,
     sections,
     work_by_exercise,
@@ -102,7 +103,7 @@ def _only_a_link(opened: Opened) -> Refused | None:
     """A link in a hand-in that has nothing else to grade."""
     found = list(everything(opened, only_folder(opened)))
     links = [path for path, kind in found if kind is Kind.LINK and not OTHER_SUFFIX.search(path)]
-    if links and not any(path.endswith(GRADED) for path, _ in found):
+    if links and not any(is_code(path) for path, _ in found):
         return Refused("intake.folder_is_link", folder=opened.shown(links[0]))
     return None
 
@@ -139,12 +140,24 @@ def _recognised(place: Place, depth: int = 0) -> list[HandIn]:
 def _by_section(place: Place, depth: int) -> list[HandIn]:
     """`section A/anna/`, `section B/ben.zip`, or the download of a system for each."""
     known = sections(place)
-    found = [
-        replace(hand_in, ids={**hand_in.ids, "section": readable(unpacked_name(entry.name))})
-        for entry, inner in known
-        for hand_in in _recognised(inner, depth)
-    ]
+    people: dict[tuple[str, ...], list[tuple[str, HandIn]]] = {}
+    for entry, inner in known:
+        section = readable(unpacked_name(entry.name))
+        for number, each in enumerate(_recognised(inner, depth)):
+            person = _person(each) or (entry.name, str(number))
+            people.setdefault(person, []).append((entry.name, replace(each, ids={**each.ids, "section": section})))
+    found = [theirs[0][1] if len(theirs) == 1 else _of_exercises(theirs) for theirs in people.values()]
     return found + (_others(place, {entry.name for entry, _ in known}) if found else [])
+
+
+def _person(hand_in: HandIn) -> tuple[str, ...]:
+    """By what a system knows somebody in all of its downloads; nothing where it gives a number to each hand-in."""
+    return next(((key, hand_in.ids[key]) for key in ("canvas_user", "sid", "email") if hand_in.ids.get(key)), ())
+
+
+def _alike(label: str) -> str:
+    """A name in its one spelling: systems differ in how they write an umlaut, and people in capitals and blanks."""
+    return " ".join(unicodedata.normalize("NFC", label).casefold().split())
 
 
 def _by_exercise(place: Place, depth: int) -> list[HandIn]:
@@ -156,18 +169,21 @@ def _by_exercise(place: Place, depth: int) -> list[HandIn]:
         count = Counter(hand_in.label for hand_in in found)
         for each in found:
             told = (_first_id(each), entry.name) if count[each.label] > 1 or each.refusal else ()
-            parts.setdefault((each.label, _section(each), *told), []).append((entry.name, each))
+            parts.setdefault((_alike(each.label), _section(each), *told), []).append((entry.name, each))
     merged = [_of_exercises(theirs) for theirs in parts.values()]
     return merged + (_others(place, {entry.name for entry, *_ in known}) if merged else [])
 
 
 def _of_exercises(parts: Sequence[tuple[str, HandIn]]) -> HandIn:
     """One hand-in that has what was handed in for each exercise in a folder called by it."""
+    return _together(parts, [Mount(unpacked_name(name), each.files, "") for name, each in parts])
+
+
+def _together(parts: Sequence[tuple[str, HandIn]], mounts: Sequence[Mount]) -> HandIn:
     first = parts[0][1]
-    mounts = tuple(Mount(unpacked_name(name), each.files, "") for name, each in parts)
     return replace(
         first,
-        files=Gathered(first.label, mounts),
+        files=Gathered(first.label, tuple(mounts)),
         ids={key: value for _, each in reversed(parts) for key, value in each.ids.items()},
         late=any(each.late for _, each in parts),
     )
@@ -298,7 +314,8 @@ def cloned(place: Place) -> list[HandIn]:
     clones = {name for name in place.folders() if place.is_repository(name)}
     if not isinstance(place.files, Disk) or not clones:
         return []
-    return [_of_commit(place, place.files, name) for name in sorted(clones)] + _others(place, clones)
+    found = [(name, _of_commit(place, place.files, name)) for name in sorted(clones)]
+    return _joined(place, found) + _others(place, clones)
 
 
 def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:
@@ -309,7 +326,8 @@ def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:
     ids = {"repository": name}
     if known:
         ids["github_user"] = name.removeprefix(f"{assignment}-")
-    plain = HandIn(label=ids.get("github_user", name), source=place.shown(folder), files=Gathered(name, ()), ids=ids)
+    label = ids.get("github_user") or read_homework(name, place.course)[1] or name
+    plain = HandIn(label=label, source=place.shown(folder), files=Gathered(name, ()), ids=ids)
     try:
         files = repositories.last_commit(disk, join(place.folder, folder))
     except Refused as refused:
@@ -321,7 +339,7 @@ def _of_commit(place: Place, disk: Disk, folder: str) -> HandIn:
 def one(place: Place) -> list[HandIn]:
     """The folder itself is what one student handed in: exercises stand in it, not students."""
     course = place.course
-    direct = [entry for entry in place.entries() if entry.name.endswith(GRADED) or is_packed(entry)]
+    direct = [entry for entry in place.entries() if is_code(entry.name) or is_packed(entry)]
     if not any(is_exercise(entry.name, course) for entry in direct):
         return []
     others = [name for name in place.folders() if not is_exercise(name, course)]
@@ -338,22 +356,47 @@ def folders(place: Place) -> list[HandIn]:
 def _others(place: Place, told: Container[str]) -> list[HandIn]:
     """All that may be somebody's and was not told yet: nobody is passed over in silence."""
     left = [entry for entry in place.entries() if entry.name not in told]
-    found = [_of_folder(place, entry) for entry in left if is_packed(entry)]
-    loose: dict[str, list[str]] = {}
-    for entry in left:
-        if entry.kind is Kind.FILE and entry.name.endswith(GRADED):
-            loose.setdefault(owner(entry.name, place.course) or readable(entry.name), []).append(entry.name)
-    for student, names in loose.items():
-        files = Gathered(student, tuple(place.file(name) for name in names))
-        found.append(HandIn(label=student, source=place.shown(names[0]), files=files))
-    return found + [each for entry in left if (each := _not_taken(place, entry))]
+    found = [
+        (entry.name, _of_entry(place, entry))
+        for entry in left
+        if is_packed(entry) or (entry.kind is Kind.FILE and is_code(entry.name))
+    ]
+    return _joined(place, found) + [each for entry in left if (each := _not_taken(place, entry))]
+
+
+def _of_entry(place: Place, entry: Entry) -> HandIn:
+    """The label is what the name tells beside the exercise: `anna` of `anna_ex05.py`, of `ex05-anna.zip`."""
+    name = readable(entry.name if entry.kind is not Kind.FILE else unpacked_name(entry.name))
+    label = CODE.sub("", read_homework(name, place.course)[1]) or name
+    return HandIn(label=label, source=place.shown(entry.name), files=Gathered(label, (place.entry(entry),)))
+
+
+def _joined(place: Place, found: Sequence[tuple[str, HandIn]]) -> list[HandIn]:
+    """Those of one student together, where all names but one at most tell an exercise as well."""
+    people: dict[str, list[tuple[str, HandIn]]] = {}
+    for name, each in found:
+        people.setdefault(_alike(each.label), []).append((name, each))
+    joined: list[HandIn] = []
+    for theirs in people.values():
+        plain = [name for name, _ in theirs if read_homework(name, place.course)[0] is None]
+        if len(theirs) == 1 or len(plain) > 1 or any(each.refusal for _, each in theirs):
+            joined += [each for _, each in theirs]
+        else:
+            joined.append(_together(theirs, [mount for name, each in theirs for mount in _below(name, each.files)]))
+    return joined
+
+
+def _below(name: str, files: Files) -> Sequence[Mount]:
+    """Files beside those of other entries: a loose one as it is, all others in a folder."""
+    loose = isinstance(files, Gathered) and all(mount.at for mount in files.mounts)
+    return files.mounts if isinstance(files, Gathered) and loose else [Mount(name, files, "")]
 
 
 def _not_taken(place: Place, entry: Entry) -> HandIn | None:
     """A link, a pipe, or code that was saved as a text, where a hand-in would be."""
-    exercise, student = read_name(AS_TEXT.sub("", entry.name), place.course)
+    exercise, student = read_homework(AS_TEXT.sub("", entry.name), place.course)
     shown = place.shown(entry.name)
-    as_code = entry.name.endswith(GRADED) or bool(PACKED.search(entry.name))
+    as_code = is_code(entry.name) or bool(PACKED.search(entry.name))
     if entry.kind is Kind.FILE:
         refused = Refused("intake.as_text", file=shown) if is_code_as_text(entry.name, exercise) else None
     elif entry.kind is Kind.FOLDER or (OTHER_SUFFIX.search(entry.name) and not as_code):
@@ -371,11 +414,6 @@ def _not_taken(place: Place, entry: Entry) -> HandIn | None:
 def is_code_as_text(name: str, exercise: Exercise | None) -> bool:
     """Whether a file is an exercise's code in a form that nobody can run: `ex05.py.txt`, `exercise 5.pdf`."""
     return bool(AS_TEXT.search(name)) and (exercise is not None or ".py." in name.lower())
-
-
-def _of_folder(place: Place, entry: Entry) -> HandIn:
-    label = readable(entry.name if entry.kind is Kind.FOLDER else unpacked_name(entry.name))
-    return HandIn(label=label, source=place.shown(entry.name), files=Gathered(label, (place.entry(entry),)))
 
 
 LAYOUTS: Mapping[str, Callable[[Place], list[HandIn]]] = {
@@ -487,7 +525,7 @@ def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course)
     said = {name for each in problems for value in each.params.values() for name in re.split(r"[/\\,\s]+", str(value))}
     for path in _paths(opened):
         name = readable(path.rpartition("/")[2])
-        code = name.endswith(GRADED) and not NOBODYS.fullmatch(name)
+        code = is_code(name) and not NOBODYS.fullmatch(name)
         if not code and not is_code_as_text(name, read_name(name, course)[0]):
             continue
         if opened.shown(path) not in taken and name not in said:

@@ -59,6 +59,9 @@ class LocalWorker:
         self._interpreter.close()
 
 
+MACHINES = (Verdict.TIMEOUT, Verdict.GRADER_ERROR)  # it may be slow, or a process of ours was killed
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """A submission as text: files by their relative path, and which of them is the exercise's."""
@@ -84,7 +87,7 @@ class Failure:
     @property
     def may_pass(self) -> bool:
         """Whether the machine may be the cause, so that it is tried once more, alone, before it counts."""
-        return isinstance(self.error, WorkerEnded) and self.error.verdict in (Verdict.TIMEOUT, Verdict.GRADER_ERROR)
+        return isinstance(self.error, WorkerEnded) and self.error.verdict in MACHINES
 
     @property
     def not_implemented(self) -> bool:
@@ -160,7 +163,7 @@ class Session:
                 raise
             except WorkerEnded as ended:
                 self.ended(ended)
-                if ended.verdict is not Verdict.TIMEOUT:
+                if ended.verdict not in MACHINES:
                     self.load_error = ended
                 raise
         return self._subject
@@ -270,12 +273,12 @@ class Judge:
         return self._outcome(property, failure)
 
     def _subject(self) -> Subject:
-        """The submission, loaded. A time limit that its import reaches counts only if it is reached alone as well."""
+        """The submission, loaded. What the machine may have ended counts only if it ends alone as well."""
         try:
             with self._turns.together():
                 return self._session.subject()
         except WorkerEnded as ended:
-            if ended.verdict is not Verdict.TIMEOUT or ended in (self._session.spent, self._session.load_error):
+            if ended.verdict not in MACHINES or ended in (self._session.spent, self._session.load_error):
                 raise
         with self._turns.alone():
             self._session.once_more()
@@ -317,7 +320,7 @@ class Judge:
         try:
             replies = self._session.replies([FORGET, *transcript.frames])
         except WorkerEnded as ended:
-            if ended.verdict in (Verdict.TIMEOUT, Verdict.GRADER_ERROR):
+            if ended.verdict in MACHINES:
                 self._session.ended(ended)
                 return Failure(ended, case)  # the second time, it is asked one by one
             self._session.close()

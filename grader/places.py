@@ -5,7 +5,9 @@ Names decide where they can, for they are cheap to read; what a file defines dec
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +16,11 @@ from grader import repositories
 from grader.archives import OF_A_CLASS, PACKED, Archive, Limits, unpacked_name
 from grader.exercises import Course, Exercise
 from grader.files import Disk, Entry, Files, Kind, Mount, Refused, join, readable
+from grader.gradebook import results_in
 from grader.submissions import parse, read_code, whose
 
 MOST_STUDENTS = 100_000
-GRADED = (".py", ".ipynb")
+CODE = re.compile(r"\.(py|ipynb)$", re.IGNORECASE)
 METADATA = "submission_metadata.yml"
 SAMPLE = 12  # entries of a folder that are looked at to see what it is
 LOOKED_AT = 200  # names below one of them
@@ -48,7 +51,13 @@ class Place:
         return unpacked_name(self.shown("").rpartition("/")[2])
 
     def entries(self, folder: str = "") -> list[Entry]:
-        return self.files.entries(join(self.folder, folder))
+        found = self.files.entries(join(self.folder, folder))
+        return [entry for entry in found if folder or entry.name not in self._results]
+
+    @functools.cached_property
+    def _results(self) -> frozenset[str]:
+        """What `grade batch` has written here itself."""
+        return results_in(self.files.at(self.folder)) if isinstance(self.files, Disk) else frozenset()
 
     def folders(self) -> list[str]:
         return [entry.name for entry in self.entries() if entry.kind is Kind.FOLDER]
@@ -130,7 +139,7 @@ def _of_several(place: Place) -> bool:
     if _is_export(entries) or work_by_exercise(place):
         return True
     students = [entry for entry in entries if is_packed(entry) and not is_exercise(entry.name, course)]
-    owners = {owner(entry.name, course) for entry in entries if entry.name.endswith(GRADED)}
+    owners = {owner(entry.name, course) for entry in entries if is_code(entry.name)}
     return len(owners - {""}) > 1 or (len(students) > 1 and not owners)
 
 
@@ -141,6 +150,11 @@ def _is_export(entries: Sequence[Entry]) -> bool:
     return METADATA in names or any(MOODLE.fullmatch(name) for name in names) or 0 < len(names) <= 2 * uploads
 
 
+def is_code(name: str) -> bool:
+    """Whether a file of this name can be graded. Where names come from Windows, `EX04.PY` is one."""
+    return bool(CODE.search(name))
+
+
 def is_packed(entry: Entry) -> bool:
     """Whether it is a folder or an archive."""
     return entry.kind is Kind.FOLDER or (entry.kind is Kind.FILE and bool(PACKED.search(entry.name)))
@@ -149,19 +163,57 @@ def is_packed(entry: Entry) -> bool:
 # ---- what a name tells
 
 
+NUMERALS = ("", "一", "二", "三", "四", "五", "六", "七", "八", "九", "十")
+AGAIN = re.compile(
+    r"^(copy of|kopie von|copie de)[ _-]+|"
+    r"[ _-]*(\(\d{1,2}\)|(?<![^\W_])(copy|final|new|v\d{1,2})|副本|最终版?)[ _-]*$",
+    re.IGNORECASE,
+)
+
+
 def read_name(name: str, course: Course) -> tuple[Exercise | None, str]:
     """The exercise that a name mentions, and what is left of it: `anna` of `anna_ex05.py`, "" of `ex05 (1).zip`."""
-    stem = unpacked_name(readable(name))
-    stem = re.sub(r"\.(py|ipynb)$", "", stem)
+    stem = CODE.sub("", unpacked_name(readable(name)))
     for exercise in course.exercises:
-        number, rest = int(exercise.id[2:]), re.sub("_", "[ _-]?", exercise.slug.split("_", 1)[1])
-        said = rf"(?<![^\W_])(?:ex(?:ercise)?[ _-]?0*{number}(?:[ _-]?{rest})?|{rest})(?![^\W_])"
-        left, count = re.subn(said, "", stem, count=1, flags=re.IGNORECASE)
-        if count:
-            left = left.strip(" _-.()")
-            copy = re.fullmatch(r"\d{1,2}|copy|final|new|副本|最终版?", left, re.IGNORECASE)
-            return exercise, "" if copy else left
+        number, title = int(exercise.id[2:]), exercise.slug.split("_", 1)[1]
+        found = _left(stem, rf"ex(?:ercise)?[ _-]?0*{number}", title)
+        if found is not None:
+            return exercise, found
     return None, stem
+
+
+def read_homework(name: str, course: Course) -> tuple[Exercise | None, str]:
+    """The same where exercises may be called homework 4, assignment 4 or 第四次作业: such a number may mean another."""
+    exercise, left = read_name(name, course)
+    if exercise is not None:
+        return exercise, left
+    for exercise in course.exercises:
+        number = int(exercise.id[2:])
+        numeral = NUMERALS[number] if number < 11 else f"十{NUMERALS[number % 10]}"
+        english = rf"(?<![^\W_])(?:homework|hw|assignment)[ _-]?0*{number}(?![^\W_])"
+        this, work = rf"(?:0*{number}|{numeral})", "(?:作业|练习|实验)"
+        found = _tidied(left, rf"{english}|第 ?{this} ?次{work}|{work} ?{this}(?![\d一二三四五六七八九十])")
+        if found is not None:
+            return exercise, found
+    return None, left
+
+
+def _left(stem: str, called: str, title: str) -> str | None:
+    """What a name says beside the exercise; None where it does not mention it."""
+    words = re.sub("_", "[ _-]?", title)
+    left = _tidied(stem, rf"(?<![^\W_])(?:{called}(?:[ _-]?{words})?|{words})(?![^\W_])")
+    return "" if left and set(left.lower().split("_")) < set(title.split("_")) else left
+
+
+def _tidied(stem: str, said: str) -> str | None:
+    left, count = re.subn(said, "", stem, count=1, flags=re.IGNORECASE)
+    if not count:
+        return None
+    before = ""
+    while left != before:
+        before, left = left, AGAIN.sub("", left).strip(" _-.")
+    left = left.strip("()")
+    return "" if re.fullmatch(r"\d{1,2}", left) else left
 
 
 def owner(name: str, course: Course) -> str:
@@ -220,16 +272,17 @@ def work_by_exercise(place: Place) -> list[tuple[Entry, Exercise, Place]]:
         return list(_exercises_in(place, OF_A_CLASS))
     students, fewest = set[str](), 2
     for _, exercise, inner in found:
-        if any(entry.name.endswith(GRADED) and is_exercise(entry.name, place.course) for entry in inner.entries()):
+        if any(is_code(entry.name) and is_exercise(entry.name, place.course) for entry in inner.entries()):
             fewest = 3  # a file of the exercise's name is a stub, or all the rest are drafts beside it
         students |= {student for student, slugs in _students(inner) if exercise.slug in slugs}
     return list(_exercises_in(place, OF_A_CLASS)) if len(students) >= fewest else []
 
 
 def _exercises_in(place: Place, limits: Limits) -> Iterator[tuple[Entry, Exercise, Place]]:
-    for entry in place.entries():
-        exercise, left = read_name(entry.name, place.course)
-        if exercise is None or left or not is_packed(entry) or place.is_repository(entry.name):
+    named = [(entry, *read_homework(entry.name, place.course)) for entry in place.entries() if is_packed(entry)]
+    often = Counter(exercise.slug for _, exercise, _ in named if exercise)
+    for entry, exercise, left in named:
+        if exercise is None or place.is_repository(entry.name) or (left and often[exercise.slug] > 1):
             continue
         outer = inner = place.below(entry, limits)
         for _ in range(4):
@@ -238,20 +291,20 @@ def _exercises_in(place: Place, limits: Limits) -> Iterator[tuple[Entry, Exercis
                 break
             inner = inner.below(entries[0], limits)
         inner = inner if inner and _is_export(inner.entries()) else outer
-        if inner:
+        if inner and (not left or _is_export(inner.entries())):  # `CS101-Exercise 4-98765.zip` is a system's download
             yield entry, exercise, inner
 
 
 def _students(place: Place) -> Iterator[tuple[str, set[str]]]:
     """What each of the first entries is called that may be a student, and of which exercises something is there."""
-    entries = [entry for entry in place.entries() if is_packed(entry) or entry.name.endswith(GRADED)]
+    entries = [entry for entry in place.entries() if is_packed(entry) or is_code(entry.name)]
     for entry in entries[:SAMPLE]:
         exercise, left = read_name(entry.name, place.course)
         if not is_packed(entry):
             yield left, {exercise.slug} if exercise else _defined(place, entry)
         elif left and entry.name != "exercises":
             below = place.below(entry, AT_A_GLANCE)
-            yield left, set(_told_below(below)) if below else set()
+            yield left, set(_told_below(below)) or _defined_in(below) if below else set()
 
 
 def _defined(place: Place, entry: Entry) -> set[str]:
@@ -262,6 +315,12 @@ def _defined(place: Place, entry: Entry) -> set[str]:
     except Refused:
         return set()
     return {exercise.slug} if exercise else set()
+
+
+def _defined_in(place: Place) -> set[str]:
+    """The same of a folder in which no name tells anything."""
+    files = [entry for entry in _entries_or_none(place) if entry.kind is Kind.FILE and is_code(entry.name)]
+    return set().union(*(_defined(place, entry) for entry in files[:3]))
 
 
 def _told_below(place: Place) -> Iterator[str]:
@@ -276,7 +335,7 @@ def _told_below(place: Place) -> Iterator[str]:
                 slug = exercise.slug if exercise else told
                 if entry.kind is Kind.FOLDER:
                     below.append((slug, replace(folder, folder=join(folder.folder, entry.name))))
-                elif slug and (entry.name.endswith(GRADED) or PACKED.search(entry.name)):
+                elif slug and (is_code(entry.name) or PACKED.search(entry.name)):
                     yield slug
         if looked_at > LOOKED_AT:
             return

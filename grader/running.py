@@ -95,8 +95,7 @@ def _recognised(found: Row, lang: str) -> dict[str, object]:
 
 def _recognised_lines(found: Row, lang: str) -> Iterator[str]:
     hand_in = found.hand_in
-    layout = text(f"intake.layout.{hand_in.layout}", lang)
-    yield text("batch.recognised", lang, student=hand_in.label, source=hand_in.source, layout=layout)
+    yield text("batch.recognised", lang, student=hand_in.label, source=hand_in.source)
     yield from (f"    {id}  {file}" for id, file in _by_id(found.files).items())
     sentences = _by_id(_sentences(found, lang))
     if hand_in.refusal is not None:

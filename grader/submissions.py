@@ -116,7 +116,7 @@ def find_submission(
         name = readable(_name(path))
         tree = parse(source, name)
         check_owner(exercise, tree, name, others)
-        module = name if name.endswith(".py") else f"{_stem(name)}.py"
+        module = f"{_stem(name)}.py"
         beside, left_out = helpers(files, path, source, tree)
         return Submission(
             label=label or files.shown(path),
@@ -157,13 +157,38 @@ def locate(
         near = _nearest(exercise, found) or _meant(exercise, files, found, others)
         near = near or _meant(exercise, files, _walk(files, folder, DEEPEST, ".ipynb", thorough=True), others)
         near = _in_its_folder(exercise, near) or near or _in_its_folder(exercise, found)
+    if thorough:
+        near = _without_copies(files, near)
+    near = _itself(exercise, near)
     if len(near) == 1:
-        same = _name(near[0]) == exercise.module
+        same = _says(exercise, _stem(near[0]))
         return near[0], [] if same else [_renamed(exercise, _name(near[0]))]
     if near:
         names = ", ".join(sorted(readable(path if thorough else _name(path)) for path in near)[:5])
         raise Refused("submission.several", found=names, module=exercise.module)
-    raise _nothing_found(exercise, files, folder, found)
+    raise _nothing_found(exercise, files, folder, found, thorough)
+
+
+COPY = re.compile(r"[ _-]*(\(\d{1,2}\)|copy|final|new|v?\d{1,2}|副本|最终版?)$", re.IGNORECASE)
+
+
+def _itself(exercise: Exercise, near: list[str]) -> list[str]:
+    """The one that says nothing but the exercise, if what the others say is not that they are newer: `ex04_test.py`."""
+    said = [path for path in near if _says(exercise, _stem(path))]
+    return said if len(said) == 1 and not any(COPY.search(_stem(path)) for path in near if path not in said) else near
+
+
+def _without_copies(files: Files, near: list[str]) -> list[str]:
+    """One of each text."""
+    if len(near) < 2:
+        return near
+    texts: dict[str, str] = {}
+    for path in sorted(near, key=lambda path: (len(_name(path)), path)):
+        try:
+            texts.setdefault(read_code(files, path)[0], path)
+        except Refused:
+            return near
+    return list(texts.values())
 
 
 def _renamed(exercise: Exercise, name: str) -> Note:
@@ -202,7 +227,7 @@ def _walk(files: Files, folder: str, deepest: int, suffix: str = ".py", thorough
     `thorough` goes into archives, and names links and pipes too: whoever reads one is told what it is.
     """
     for path, kind in everything(files, folder, deepest, archives=thorough):
-        if path.endswith(suffix) and (thorough or kind is Kind.FILE):
+        if path.lower().endswith(suffix) and (thorough or kind is Kind.FILE):
             yield path
 
 
@@ -260,12 +285,21 @@ def _meant(exercise: Exercise, files: Files, found: Iterable[str], others: Itera
     return [path for path in found if _means(exercise, _stem(path))] or _by_names(exercise, files, found, others)
 
 
+def _plain(stem: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+
+
+def _says(exercise: Exercise, stem: str) -> bool:
+    """Whether a file called `stem` says the exercise and nothing else: `ex04`, `ex4`, `causal_mask`."""
+    number, rest = int(exercise.id[2:]), exercise.slug.split("_", 1)[1]
+    return bool(re.fullmatch(rf"(ex|exercise)?_?0*{number}(_{rest})?|{rest}", _plain(stem)))
+
+
 def _means(exercise: Exercise, stem: str) -> bool:
     """Whether a file called `stem` is meant for this exercise: `ex04`, `ex4`, `causal_mask`, `ex04_causal_mask (1)`."""
-    name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
-    number, rest = int(exercise.id[2:]), exercise.slug.split("_", 1)[1]
-    if re.fullmatch(rf"(ex|exercise)?_?0*{number}", name) or name == rest:
+    if _says(exercise, stem):
         return True
+    name, number, rest = _plain(stem), int(exercise.id[2:]), exercise.slug.split("_", 1)[1]
     said = re.match(r"(?:ex|exercise)_?0*(\d+)(?!\d)", name)
     if said:
         return int(said[1]) == number
@@ -275,7 +309,7 @@ def _means(exercise: Exercise, stem: str) -> bool:
 def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: Iterable[Exercise]) -> list[str]:
     """Files that define most of what this exercise asks for, whatever they are called.
 
-    A notebook may hold several exercises: it counts for each of which it defines most.
+    A notebook, or a file that is called by none, may hold several: it counts for each of which it defines most.
     """
     every = [exercise, *others]
     kept, size = [], 0
@@ -290,8 +324,8 @@ def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: It
             tree = parse(source, _name(path))
         except Refused:
             continue
-        shared = path.endswith(".ipynb") and _share(exercise, set(defined_names(tree))) > 0.5
-        if shared or whose(tree, every) == exercise:
+        open_to_all = path.lower().endswith(".ipynb") or not any(_means(other, _stem(path)) for other in every)
+        if (open_to_all and _share(exercise, set(defined_names(tree))) > 0.5) or whose(tree, every) == exercise:
             kept.append(path)
     return kept
 
@@ -306,12 +340,12 @@ def _not_there(exercise: Exercise, path: Path) -> Refused:
     return Refused("submission.no_path", path=shown)
 
 
-def _nothing_found(exercise: Exercise, files: Files, folder: str, found: list[str]) -> Refused:
+def _nothing_found(exercise: Exercise, files: Files, folder: str, found: list[str], thorough: bool) -> Refused:
     entries = files.entries(folder)
     names = sorted({readable(_name(path)) for path in found} or {readable(entry.name) for entry in entries})
     where = {"module": exercise.module, "folder": files.shown(folder)}
     notebooks = [name for name in names if name.endswith(".ipynb")]
-    if notebooks and not found:
+    if notebooks and not found and not thorough:  # else they have been looked into, and are of other exercises
         return Refused("submission.only_notebook", notebook=notebooks[0], **where)
     if not names:
         return Refused("submission.empty_folder", **where)
@@ -327,7 +361,7 @@ def _nothing_found(exercise: Exercise, files: Files, folder: str, found: list[st
 
 def read_code(files: Files, path: str) -> tuple[str, list[Note]]:
     """The text of a Python file, or the code of a notebook, with "\\n" line ends."""
-    if not path.endswith(".ipynb"):
+    if not path.lower().endswith(".ipynb"):
         return read_python(files, path)
     code = notebooks.code(files.read(path, NOTEBOOK_BYTES), readable(_name(path)))
     return code, [Note("submission.from_notebook", {"notebook": readable(_name(path))})]

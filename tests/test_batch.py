@@ -8,12 +8,14 @@ import multiprocessing
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Iterator
 from concurrent import futures
 from importlib.util import find_spec
@@ -28,7 +30,11 @@ from grader.batch import DATABASE, Batch, Busy, Setting, graded, named, pending,
 from grader.cli import main
 from grader.crew import Cluster, Crew, Killed, usable_cores
 from grader.exercises import Course
-from grader.intake import hand_ins
+from grader.files import Gathered
+from grader.gradebook import Gradebook
+from grader.gradescope import Person
+from grader.intake import HandIn, _told_apart, hand_ins
+from grader.messages import text
 from grader.results import Report, Verdict
 from grader.turns import Shared
 from tests.classes import entries_of
@@ -128,6 +134,27 @@ def test_no_process_survives_the_killed_parent(tmp_path):
     while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in pids):
         time.sleep(0.05)
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_an_odd_hand_in_begins_no_exercise(tmp_path):
+    """What cannot be read at all may be for any exercise; what a notebook has not is no sign of it either."""
+    course = Course.open()
+    cell = {"cell_type": "code", "source": course.find("ex04").reference, "outputs": []}
+    odd = {
+        "ben.7z": b"7z\xbc\xaf",
+        "cara_ex04.py.txt": b"x",
+        "dora/ex04.ipynb": json.dumps({"cells": [cell], "nbformat": 4}).encode(),
+    }
+    for name, content in odd.items():
+        folder = tmp_path / name.split("/")[0].split(".")[0]
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(content)
+        alone = plan(hand_ins(folder, course), course.exercises, course, "en")
+        assert {task.exercise for task in alone} >= {"ex04_causal_mask"}, name
+        (folder / "anna").mkdir()
+        (folder / "anna/ex04.py").write_text(course.find("ex04").reference)
+        together = plan(hand_ins(folder, course), course.exercises, course, "en")
+        assert {task.exercise for task in together} == {"ex04_causal_mask"}, name
 
 
 # ---- a judge is killed
@@ -301,11 +328,77 @@ def test_shards_divide_the_students_and_merge_into_the_same_gradebook(tmp_path, 
         assert (out / path.relative_to(tmp_path / "whole")).is_file()
 
 
+def test_the_others_are_merged_into_one_of_them(tmp_path, capfd):
+    for name in ("one", "two"):
+        with Batch(tmp_path / name, fakes.SETTING) as batch:
+            batch._keep(fakes.task(name), fakes.report(name=name), "<html></html>")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert grade("merge", one, two, one / "../one", "--out", one, "--course", TINY) == 0
+    assert set(rows(one)) == {"one", "two"}
+
+
 def test_a_student_is_named_by_label_id_or_pattern(tmp_path):
     course = Course.open(TINY)
     found = hand_ins(a_class(tmp_path, anna="x", bo="y"), course)
     assert [hand_in.label for hand_in in named(found, ["an*"])[0]] == ["anna"]
     assert named(found, ["bo", "cy"])[1] == ["cy"]
+
+
+def called(word: str, *hand_ins: HandIn) -> list[str]:
+    return [hand_in.label for hand_in in named(_told_apart(hand_ins), [word])[0]]
+
+
+def a_hand_in(label: str, *members: str, **ids: str) -> HandIn:
+    people = tuple(Person(name) for name in members)
+    return HandIn(label, f"class/{label}", Gathered(label, ()), ids=ids, members=people)
+
+
+def test_a_name_selects_all_who_are_called_so():
+    two = [a_hand_in("Anna Müller", moodle_participant=id) for id in ("3001", "3002")]
+    assert called("Anna Müller", *two) == ["Anna Müller (3001)", "Anna Müller (3002)"]
+    assert called("3002", *two) == ["Anna Müller (3002)"]
+    assert called(unicodedata.normalize("NFD", "Anna Müller"), *two) == called("Anna Müller", *two)
+    sections = [a_hand_in("anna", section="A"), a_hand_in("anna", section="B"), a_hand_in("anna (old)")]
+    assert called("anna", *sections) == ["anna (A)", "anna (B)"]
+
+
+def test_a_group_is_named_by_each_of_its_members():
+    group = a_hand_in("Gina Eins + Gus Zwei", "Gina Eins", "Gus Zwei")
+    assert called("Gus Zwei", group) == called("Gina*", group) == [group.label]
+    assert called("Gus", group) == []
+
+
+def test_a_pattern_matches_a_name_with_a_comma_and_capitals_count():
+    assert called("Li*", a_hand_in("Li, Wei")) == ["Li, Wei"]
+    assert called("li*", a_hand_in("Li, Wei")) == []
+
+
+# ---- results among the submissions
+
+BEST = ("--course", TINY, "--lang", "en", "--isolation", "best", "--jobs", 1)
+
+
+@pytest.mark.parametrize("inside", ["results", "."])
+@pytest.mark.parametrize("wrapped", ["", "downloaded"])
+def test_results_among_the_submissions_are_nobodys(tmp_path, capfd, inside, wrapped):
+    folder = tmp_path / "in"
+    a_class(folder / wrapped, anna=REFERENCE, bo="def (")
+    for _ in range(2):
+        assert grade("batch", folder, "--out", folder / inside, *BEST) == 0
+        assert set(rows(folder / inside)) == {"anna", "bo"}
+    assert capfd.readouterr().err.count("Passed over") == 0
+    assert grade("batch", folder, "--out", tmp_path / "other", *BEST, "--dry-run", "--json") == 0
+    told, said = capfd.readouterr()
+    assert [json.loads(line)["submission"] for line in told.splitlines()] == ["anna", "bo"]
+    assert ("Passed over" in said) == (inside == "results")
+
+
+def test_results_in_a_section_are_nobodys(tmp_path, capfd):
+    folder = a_class(tmp_path, **{f"section {at}/{name}": REFERENCE for at in "12" for name in "ab"})
+    Gradebook(folder / "section 1/results" / DATABASE).close()
+    assert grade("batch", folder, "--out", tmp_path / "out", *BEST, "--dry-run", "--json") == 0
+    told = {json.loads(line)["submission"] for line in capfd.readouterr().out.splitlines()}
+    assert told == {f"{name} (section {at})" for at in "12" for name in "ab"}
 
 
 # ---- the command
@@ -368,10 +461,33 @@ def test_a_dry_run_passes_over_nothing(tmp_path, capfd):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_dry_run_says_a_layout_once(tmp_path, capfd):
+    folder = a_class(tmp_path / "in", **dict.fromkeys("abc", REFERENCE))
+    words = ("batch", folder, "--out", tmp_path / "out", *BEST, "--dry-run")
+    assert grade(*words) == 0
+    said = capfd.readouterr().out.splitlines()
+    layout = text("intake.layout.folders", "en")
+    assert [line for line in said if layout in line] == [f"Recognised: {layout}"] == said[:1]
+    assert [line.split()[0] for line in said[1::2]] == ["a", "b", "c"]
+
+
+def test_students_who_are_no_longer_there_are_named_and_keep_their_results(tmp_path, capfd):
+    folder, out = a_class(tmp_path / "in", **dict.fromkeys("abcdef", "def (")), tmp_path / "out"
+    assert grade("batch", folder, "--out", out, *BEST) == 0
+    assert "not in" not in capfd.readouterr().out
+    for name in "abde":
+        shutil.rmtree(folder / name)
+    assert grade("batch", folder, "--out", out, *BEST, "--only", "c") == 0
+    assert f"not in {folder} (4; their results stay): a, b, d, ...\n" in capfd.readouterr().out
+    assert set(rows(out)) == set("abcdef")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--only", "zoe"], "zoe"),
+        (["--regrade", "--changed"], "give one of them"),
+        (["--failed", "--changed", "--dry-run"], "give one of them"),
         (["--shard", "3/2"], "3/2"),
         (["--exercise", "ex99"], "ex99"),
         (["--scheduler", "tcp://127.0.0.1:1"], "127.0.0.1" if find_spec("distributed") else "[dask]"),
@@ -402,6 +518,60 @@ def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(tmp_path, capfd, monke
     assert code == 130
     assert "0 of 1" in capfd.readouterr().err
     assert (tmp_path / "out/gradebook.csv").is_file()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a terminal")
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_whatever_asks_it_to_stop_the_cursor_comes_back(tmp_path, asked):
+    folder, out = a_class(tmp_path / "in", anna=HANGS, bo=HANGS), tmp_path / "out"
+    code, shown = on_a_terminal("batch", folder, "--out", out, *BEST, when=b"2 submissions", then=asked)
+    assert code == 130
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+    assert b"Stopped after 0 of 2" in shown
+    assert (out / "gradebook.csv").is_file()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a terminal")
+def test_what_nohup_began_is_not_stopped_by_the_end_of_the_terminal(tmp_path):
+    folder, out = a_class(tmp_path / "in", anna=REFERENCE), tmp_path / "out"
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        code, _ = on_a_terminal("batch", folder, "--out", out, *BEST, when=b"1 submissions", then=signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, earlier)
+    assert (code, set(rows(out))) == (0, {"anna"})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a terminal")
+def test_when_the_terminal_itself_goes_the_gradebook_is_written(tmp_path):
+    folder, out = a_class(tmp_path / "in", anna=HANGS), tmp_path / "out"
+    words = ("batch", folder, "--out", out, *BEST)
+    code, _ = on_a_terminal(*words, when=b"1 submissions", then=signal.SIGHUP, closed=True)
+    assert code == 130
+    assert (out / "gradebook.csv").is_file()
+
+
+def on_a_terminal(*words: object, when: bytes, then: signal.Signals, closed: bool = False) -> tuple[int, bytes]:
+    """Runs `grade` on a terminal, and sends it a signal when it has shown something: exit code, all that it showed.
+
+    With `closed`, the terminal is gone by then.
+    """
+    ours, its = os.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "TERM": "xterm", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "grader", *map(str, words)]
+    running = subprocess.Popen(command, env=environment, stdin=its, stdout=its, stderr=its, start_new_session=True)
+    os.close(its)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's end
+        while more := os.read(ours, 4096):
+            shown, before = shown + more, shown
+            if when in shown and when not in before:
+                if closed:
+                    os.close(ours)
+                running.send_signal(then)
+    if not closed:
+        os.close(ours)
+    return running.wait(60), shown
 
 
 def test_isolation_that_is_not_to_be_had_has_its_own_exit_code(tmp_path, capfd, monkeypatch):

@@ -122,6 +122,87 @@ def test_a_folder_a_student(found, read, here, place):
         assert (submission.label, submission.files) == (label, {MODULE: CODE})
 
 
+WORK = {"02": ("ex02.py", CODE), "10": ("ex10.py", OTHER_CODE)}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "ex{n}-{who}/{file}", "{who}-ex{n}/{file}", "{who}_ex{n}/main.py", "ex{n}_{title}-{who}/{file}",
+        "{who} - {file}", "{who}_homework{n}.py", "{who}_第{n}次作业.py", "{who}_ex{n}_final_v2.py",
+        "{who}_ex{n} (1).py", "hw{n}/{who}.py", "Assignment {n}/{who}.py", "实验{n}/{who}/{file}",
+        "第{zh}次作业/{who}.py", "Exercise {n}/{who}/solution.py",
+        "CS101-Exercise {n} {words}-98765/{who}_{id}_assignsubmission_file_/{file}",
+        "深度学习-第{n}次作业-98765/{who}_{id}_assignsubmission_file_/{file}",
+    ],
+)  # fmt: skip
+def test_a_student_is_one_though_every_exercise_came_by_itself(found, course, here, way):
+    titles, numerals = {"02": "causal_mask", "10": "training"}, {"02": "二", "10": "十"}
+    for number, (file, code) in WORK.items():
+        title = titles[number]
+        for id, who in enumerate(("anna", "王小明"), start=700 + int(number)):
+            told = {
+                "id": 10 * id,
+                "n": number,
+                "zh": numerals[number],
+                "title": title,
+                "words": title.replace("_", " "),
+            }
+            put(here, way.format(who=who, file=file, **told), code + f"# {who}\n")
+    hand_ins = found()
+    assert set(hand_ins) == {"anna", "王小明"}
+    for who, hand_in in hand_ins.items():
+        for slug in (SLUG, OTHER.removesuffix(".py")):
+            assert f"# {who}\n" in "".join(submitted(hand_in.read(course.find(slug), course)).files.values())
+
+
+def test_downloads_side_by_side_know_a_student_by_the_same_number(found, course, here):
+    put(here, "submissions.zip", zipped({f"anna_1{n}_77_ex02.py": f"{CODE}# {n}\n" for n in range(4)}))
+    put(here, "submissions (1).zip", zipped({f"anna_1{n}_99_ex10.py": f"{OTHER_CODE}# {n}\n" for n in range(4)}))
+    hand_ins = found()
+    assert [hand_in.ids["canvas_user"] for hand_in in hand_ins.values()] == ["10", "11", "12", "13"]
+    for hand_in in hand_ins.values():
+        for slug in (SLUG, OTHER.removesuffix(".py")):
+            number = f"# {hand_in.ids['canvas_user'][1]}\n"
+            assert number in "".join(submitted(hand_in.read(course.find(slug), course)).files.values())
+
+
+def test_a_name_has_one_spelling(found, here):
+    put(here, "ex02/Anna Mu\u0308ller/ex02.py")
+    put(here, "ex10/anna  M\u00fcller/ex10.py", OTHER_CODE)
+    put(here, "ex02/ben/ex02.py")
+    put(here, "ex10/ben/ex10.py", OTHER_CODE)
+    assert len(found()) == 2
+
+
+def test_two_that_nobody_can_put_together_stay_apart(found, here):
+    put(here, "gil/ex02.py")
+    put(here, "gil.zip", zipped({"ex02.py": "x = 1\n"}))
+    put(here, "hal/ex02.py")
+    assert len(found()) == 3
+
+
+@pytest.mark.parametrize("name", ["EX02.PY", "Ex02.Py"])
+def test_capitals_in_an_ending_make_no_difference(found, read, here, name):
+    put(here / "anna", name)
+    put(here, "BEN.ZIP", zipped({name: CODE}))
+    put(here, f"cara_{name}")
+    hand_ins = found()
+    assert set(hand_ins) == {"anna", "BEN", "cara"}
+    assert all(submitted(read(hand_in)).files for hand_in in hand_ins.values())
+
+
+def test_a_file_called_by_no_exercise_may_hold_several(found, course, here):
+    put(here, "anna/all.py", CODE + OTHER_CODE)
+    put(here, "ben/ex02.py", CODE + OTHER_CODE)
+    there = {
+        (who, slug): isinstance(hand_in.read(course.find(slug), course), Submission)
+        for who, hand_in in found().items()
+        for slug in (SLUG, OTHER.removesuffix(".py"))
+    }
+    assert list(there.values()) == [True, True, True, False]
+
+
 @pytest.mark.parametrize("prefix", ["", "hw2/", "a/b/"])
 @pytest.mark.parametrize(
     "pack", [zipped, tarred, lambda files: tarred(files, "w:bz2"), lambda files: tarred(files, "w")]
@@ -213,7 +294,7 @@ def test_the_file_in_the_fewest_folders_counts(found, read, here):
     put(here, f"anna/new/{MODULE}")
     put(here, f"anna/old/drafts/{MODULE}", "x = 1\n")
     put(here, f"ben/a/{MODULE}")
-    put(here, f"ben/b/{MODULE}")
+    put(here, f"ben/b/{MODULE}", f"{CODE}# newer\n")
     assert submitted(read(found()["anna"])).path.parent.name == "new"
     problem(read(found()["ben"]), "submission.several", f"a/{MODULE}", f"b/{MODULE}")
 
@@ -983,12 +1064,12 @@ def test_whose_a_file_is(course, name, student):
 
 
 def test_a_dry_run_says_who_is_who_and_what_is_missing(course, here):
-    put(here, "Anna_1_assignsubmission_file_/ex02.py")
+    put(here, "Anna_1_assignsubmission_file_/ex02_mine.py")
     put(here, f"Ben_2_assignsubmission_file_/{OTHER}", OTHER_CODE)
     rows = {row.hand_in.label: row for row in intake.describe(intake.hand_ins(here, course), course.exercises, course)}
     anna, ben = rows["Anna"], rows["Ben"]
-    assert anna.files[SLUG] == "class/Anna_1_assignsubmission_file_/ex02.py"
-    assert "ex02.py" in anna.notes[SLUG][0].sentence("en")
+    assert anna.files[SLUG] == "class/Anna_1_assignsubmission_file_/ex02_mine.py"
+    assert "ex02_mine.py" in anna.notes[SLUG][0].sentence("en")
     assert set(anna.missing) == {exercise.slug for exercise in course.exercises} - {SLUG}
     assert "ex10_training" in ben.files
     assert anna.hand_in.layout == "moodle"

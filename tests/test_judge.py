@@ -177,22 +177,23 @@ class Crowd:
 
 
 class Hampered(LocalWorker):
-    """A worker whose first `times` questions of one kind reach the time limit, unless it is alone."""
+    """A worker whose first `times` questions of one kind end like this, unless it is alone."""
 
-    def __init__(self, crowd, kind, times):
+    def __init__(self, crowd, kind, times, verdict=Verdict.TIMEOUT):
         super().__init__()
-        self.crowd, self.kind, self.times = crowd, kind, times
+        self.crowd, self.kind, self.times, self.verdict = crowd, kind, times, verdict
 
     def ask(self, request):
         if isinstance(request, self.kind) and not self.crowd.is_alone and next(self.times, None) is not None:
-            raise WorkerEnded(Verdict.TIMEOUT, {"limit": 1, "clock": "wall", "seconds": 1.0, "cpu_seconds": 0.1})
+            raise WorkerEnded(self.verdict, {"limit": 1, "clock": "wall", "seconds": 1.0, "cpu_seconds": 0.1})
         return super().ask(request)
 
 
+@pytest.mark.parametrize("verdict", [Verdict.TIMEOUT, Verdict.GRADER_ERROR])  # a zygote was killed, and it with it
 @pytest.mark.parametrize(("kind", "times"), [(wire.Load, 1), (wire.Call, 7)])
-def test_a_time_limit_that_is_reached_in_company_alone_is_not_charged(bench, kind, times):
+def test_what_the_machine_may_have_ended_is_not_charged(bench, kind, times, verdict):
     crowd, left = Crowd(), iter(range(times))
-    session = Session(lambda: Hampered(crowd, kind, left), bench.reference)
+    session = Session(lambda: Hampered(crowd, kind, left, verdict), bench.reference)
     judge = Judge(session, bench.exact, bench.plain, turns=crowd)
     assert {judge.judge(p).verdict for p in bench.properties} == {Verdict.PASSED}
     assert next(left, None) is None

@@ -77,9 +77,8 @@ def test_the_label_is_what_a_person_would_type(read, here):
 @pytest.mark.parametrize(
     "name",
     [
-        "ex02.py", "ex2.py", "ex02_causal_mask (1).py", "ex02_causal_mask-1.py", "Ex02_Causal_Mask.py",
-        "causal_mask.py", "ex02_causalmask.py", "ex02_causal_mask_final.py", "EX02-causal-mask copy.py", "2.py",
-        "exercise2.py",
+        "ex02_causal_mask (1).py", "ex02_causal_mask-1.py", "ex02_causalmask.py", "ex02_causal_mask_final.py",
+        "EX02-causal-mask copy.py",
     ],
 )  # fmt: skip
 def test_nearly_the_right_name_is_taken_with_a_note(read, here, name):
@@ -90,6 +89,19 @@ def test_nearly_the_right_name_is_taken_with_a_note(read, here, name):
     assert found.main == name
     assert name in found.notes[0].sentence("en")
     assert name in found.notes[0].sentence("zh")
+
+
+@pytest.mark.parametrize(
+    "name", ["ex02.py", "ex2.py", "Ex02_Causal_Mask.py", "EX02.PY", "causal_mask.py", "2.py", "exercise2.py"]
+)
+@pytest.mark.parametrize("beside", [[], ["ex02_test.py", "ex02_utils.py", "ex02_old.py"]])
+def test_a_name_that_says_the_exercise_alone_is_a_right_one(read, here, name, beside):
+    put(here, name)
+    for other in beside:
+        put(here, other, "x = 1\n")
+    found = read()
+    assert isinstance(found, Submission), found
+    assert (found.main.lower(), found.notes) == (name.lower(), ())
 
 
 def test_any_name_is_taken_for_what_it_defines(read, here):
