@@ -208,6 +208,14 @@ def test_a_gradient_that_does_not_arrive_is_none(plain):
     assert answer.gradients.inputs[1] is None
 
 
+def test_sparse_gradients_are_told_as_numbers(plain):
+    source = "import torch\n\ndef rows(table, ids):\n    return torch.gather(table, 0, ids, sparse_grad=True)\n"
+    plain.handle(wire.Load({"ex.py": source}, "ex.py"))
+    ids = torch.tensor([[1, 1]])
+    (gradient,) = ask(plain, "rows", torch.ones(3, 2), ids, cotangent=torch.ones(1, 2)).gradients.inputs
+    assert gradient.tolist() == [[0, 0], [1, 1], [0, 0]]
+
+
 def test_a_shape_that_differs_from_its_cotangent_has_no_gradients(plain):
     answer = ask(plain, "half", torch.ones(2), cotangent=torch.ones(3))
     assert (answer.value.shape, answer.gradients) == ((2,), None)

@@ -318,7 +318,10 @@ def training_reports_its_own_losses(subject, train, reference, N: Choice[40, 1])
     fed = sum(len(moment.looks) for moment in moments)
     holds(fed >= len(losses), "steps_missing", steps=len(losses), fed=fed)
     few = len(losses) - 4 <= len(moments) < len(losses)  # a rate of 0 at either end of a training moves nothing
-    many = len(moments) > 2 * len(losses)  # an optimizer such as L-BFGS looks again and again in one step
+    # an optimizer such as L-BFGS looks again and again in one step, and one such as SAM once more, uphill
+    many = len(moments) > 2 * len(losses) or (
+        len(moments) == 2 * len(losses) and climbs(reference, settings, moments, start, data)
+    )
     holds(few or many or len(moments) == len(losses), "other_steps", steps=len(losses), moved=len(moments))
     at, nearest = 0, math.nan
     for step, loss in enumerate(losses):  # the losses are found among the true ones, in their order
@@ -507,6 +510,21 @@ def moments_of(noted):
             moments.append(Moment(vector.double(), []))
         moments[-1].looks.append(Look(*note, *back))
     return moments
+
+
+def climbs(reference, settings, moments, start, data):
+    """Whether every second moment was fed what the one before it was, with weights of which the loss is larger."""
+    for here, there in zip(moments[::2], moments[1::2], strict=True):
+        fed, again = ([whole(ids, data) for ids in moment.fed(False)] for moment in (here, there))
+        if len(fed) != len(again) or not all(map(torch.equal, fed, again)):
+            return False
+        low, high = (
+            sum(loss_of(reference, settings, parted(moment.weights, start), ids) for ids in fed)
+            for moment in (here, there)
+        )
+        if low >= high:
+            return False
+    return True
 
 
 def whole(fed, data):

@@ -257,10 +257,10 @@ class Interpreter:
         if pairs:  # as a sum, since handing cotangents to `backward` imports sympy at its first use: half a second
             torch.set_grad_enabled(True)
             functools.reduce(torch.add, [(out * cot).sum() for out, cot in pairs]).backward()
-        parameters = {name: self._told_or_none(parameter.grad) for name, parameter in named}
+        parameters = {name: self._dense(parameter.grad) for name, parameter in named}
         for _, parameter in named:
             parameter.grad = None
-        inputs = [self._told_or_none(leaf.grad) for leaf in leaves if leaf.is_floating_point()]
+        inputs = [self._dense(leaf.grad) for leaf in leaves if leaf.is_floating_point()]
         return wire.Gradients(inputs, parameters)
 
     # -------------------------------------------------------------------------------- what comes out
@@ -303,8 +303,11 @@ class Interpreter:
             for key, item in value.items()
         }
 
-    def _told_or_none(self, tensor: torch.Tensor | None) -> Any:
-        return None if tensor is None else self._told(tensor)
+    def _dense(self, gradient: torch.Tensor | None) -> Any:
+        """A gradient's numbers. A table of many rows may get a sparse one, which is no other gradient."""
+        if gradient is None:
+            return None
+        return self._told(gradient if gradient.layout is torch.strided else gradient.to_dense())
 
     def _told(self, tensor: torch.Tensor) -> Any:
         """A tensor as it is answered: a copy, unless it is about to be copied into a frame."""
