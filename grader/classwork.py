@@ -26,7 +26,8 @@ EYE = (
     *(Verdict.GRADER_ERROR, Verdict.TAMPERED, Verdict.EXITED),
     *(Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.OUTPUT_FLOOD),
 )  # verdicts that a person should look at, the most urgent first
-LOWERED = "lowered"
+UNREAD, LOWERED = "unread", "lowered"
+REASONS = (*(verdict.value for verdict in EYE), UNREAD, LOWERED)  # to look at a hand-in, in this order
 UNKNOWN = (Verdict.NOT_RUN, Verdict.GRADER_ERROR)  # verdicts that say nothing about the submission
 TOGETHER_MAX = 12  # a larger group says nothing about any two in it
 NAME_MAX = 120
@@ -43,7 +44,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of one hand-in. `share` of the points it could have; `told` names its verdicts of EYE."""
+    """What became of one hand-in. `share` of the points it could have; `told` names its REASONS."""
 
     score: float
     share: float
@@ -137,7 +138,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Classwork:
-    """All that is known about a class. `notices` maps a verdict of EYE, or "lowered", to (exercise, student)s."""
+    """All that is known about a class. `notices` maps one of REASONS to (exercise, student)s."""
 
     students: tuple[Student, ...]
     exercises: tuple[ExerciseInsight, ...]
@@ -295,7 +296,8 @@ def _title(exercise: Exercise | None, lang: str) -> str:
 
 def _cell(entry: Entry, results: Sequence[PropertyOutcome]) -> Cell:
     found = {entry.verdict, *(result.verdict for result in results)}
-    told = tuple(verdict.value for verdict in EYE if verdict in found) + ((LOWERED,) if entry.lowered else ())
+    unread = bool(results) and found == {Verdict.MISSING}  # locked, too large, or several that could be meant
+    told = (*(verdict for verdict in EYE if verdict in found), *([UNREAD] * unread), *([LOWERED] * entry.lowered))
     share = entry.score / entry.max_score if entry.max_score else 0.0
     return Cell(entry.score, min(1.0, max(0.0, share)), entry.verdict, entry.seconds, told)
 
@@ -390,7 +392,7 @@ def _mistake_words(exercise: Exercise | None, lang: str) -> dict[str, tuple[str,
 def _notices(
     slugs: Sequence[str], exercises: Sequence[ExerciseInsight], read: _Read
 ) -> dict[str, tuple[tuple[int, int], ...]]:
-    found: dict[str, list[tuple[int, int]]] = {reason: [] for reason in (*(v.value for v in EYE), LOWERED)}
+    found: dict[str, list[tuple[int, int]]] = {reason: [] for reason in REASONS}
     for at, exercise in enumerate(exercises):
         for student, cell in exercise.graded:
             for reason in cell.told:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader import similarity
-from grader.classwork import BARS, EYE, JUDGED_MIN, LOWERED, TOGETHER_MAX, Cell, Classwork, ExerciseInsight, read_class
+from grader.classwork import BARS, EYE, JUDGED_MIN, REASONS, TOGETHER_MAX, Cell, Classwork, ExerciseInsight, read_class
 from grader.exercises import Course
 from grader.gradebook import Gradebook
 from grader.messages import LANGUAGES, catalogue, text
@@ -192,7 +192,7 @@ def _data(work: Classwork, lists: Lists, lang: str) -> dict[str, Any]:
         "alike": sorted({at for exercise in work.exercises for group in exercise.alike for at in group.authors}),
         "lists": lists.all,
         "verdicts": {CODES[verdict]: _words(verdict, lang) for verdict in Verdict},
-        "reasons": {reason: text(f"insight.eye.{reason}", lang) for reason in (*EYE, LOWERED)},
+        "reasons": {reason: text(f"insight.eye.{reason}", lang) for reason in REASONS},
         "words": words,
         "lang": "zh-Hans" if lang == "zh" else "en",
     }

@@ -105,6 +105,13 @@ def test_verdicts_for_the_eye_are_found_below_the_first(book: Gradebook, course:
     assert notices == {"tampered": ((0, 1),), "timeout": ((0, 0),)}
 
 
+def test_what_was_handed_in_and_not_found_is_for_the_eye(book: Gradebook, course: Course) -> None:
+    hand_in(book, "ann", Verdict.MISSING, Verdict.MISSING)
+    hand_in(book, "bob", PASS, Verdict.MISSING)
+    hand_in(book, "cem", Verdict.SYNTAX_ERROR, Verdict.SYNTAX_ERROR)
+    assert read_class(book, course, "en").notices == {"unread": ((0, 0),)}
+
+
 def test_a_regrade_that_took_points_away_is_for_the_eye(book: Gradebook, course: Course) -> None:
     hand_in(book, "ann", PASS, PASS)
     hand_in(book, "ann", PASS, FAIL)
