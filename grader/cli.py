@@ -548,7 +548,7 @@ def solution(exercise: str, yes: bool, course_folder: str | None) -> int:
 
 @cli.command("batch")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="OUT", required=True)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="OUT")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N")
 @click.option("--shard", "part", metavar="I/N", default="1/1")
 @click.option("--only", multiple=True, metavar="NAME")
@@ -564,7 +564,7 @@ def solution(exercise: str, yes: bool, course_folder: str | None) -> int:
 @course_option
 def batch(
     folder: Path,
-    out: Path,
+    out: Path | None,
     jobs: int | None,
     part: str,
     only: tuple[str, ...],
@@ -584,6 +584,8 @@ def batch(
 
     if regrade + failed + changed > 1:
         raise Refusal("batch.which")
+    if out is None and not dry_run:
+        raise Refusal("batch.no_out", folder=folder)
     course, lang = _course(course_folder), _lang()
     chosen = [course.find(word) for word in words] or list(course.exercises)
     everyone = _hand_ins(folder, course)
@@ -591,6 +593,7 @@ def batch(
     found = _named(everyone, only)
     if dry_run:
         _show_recognised(found, chosen, course, as_json)
+    if out is None or dry_run:
         return ALL_PASSED
     index, count = _part(part)
     tasks = batches.shard(batches.plan(found, chosen, course, lang), index, count)
@@ -636,11 +639,15 @@ def _hand_ins(folder: Path, course: Course) -> list[HandIn]:
         raise Refusal("batch.refused", reason=refused.sentence(_lang())) from None
 
 
-def _say_what_is_passed_over(folder: Path, out: Path) -> None:
+def _say_what_is_passed_over(folder: Path, out: Path | None) -> None:
     """Results of other runs: it may have been a student who put them there."""
     from grader.gradebook import WRITTEN, results_in
 
-    names = [name for name in sorted(results_in(folder) - WRITTEN) if (folder / name).resolve() != out.resolve()]
+    names = [
+        name
+        for name in sorted(results_in(folder) - WRITTEN)
+        if out is None or (folder / name).resolve() != out.resolve()
+    ]
     if names:
         click.echo(text("batch.passed_over", _lang(), folder=folder, names=", ".join(names)), err=True)
 

@@ -522,7 +522,8 @@ def _left(hand_in: HandIn, read: Sequence[Submission | Problem], course: Course)
     taken = {each.path.as_posix() for each in submissions}
     taken |= {(each.path.parent / name).as_posix() for each in submissions for name in _used(each)}
     problems = [each for each in read if isinstance(each, Problem) and not each.absent]
-    said = {name for each in problems for value in each.params.values() for name in re.split(r"[/\\,\s]+", str(value))}
+    values = [str(value) for each in problems for value in each.params.values()]
+    said = {name for value in values for apart in (r"[/\\,\s]+", r"[/\\]|, ") for name in re.split(apart, value)}
     for path in _paths(opened):
         name = readable(path.rpartition("/")[2])
         code = is_code(name) and not NOBODYS.fullmatch(name)

@@ -157,6 +157,15 @@ def test_an_odd_hand_in_begins_no_exercise(tmp_path):
         assert {task.exercise for task in together} == {"ex04_causal_mask"}, name
 
 
+def test_a_look_needs_no_folder_for_results_and_a_run_does(tmp_path, capfd):
+    folder = a_class(tmp_path / "in", anna=REFERENCE)
+    assert grade("batch", folder, "--dry-run", "--course", TINY) == 0
+    assert "anna" in capfd.readouterr().out
+    assert grade("batch", folder, "--course", TINY) == 2
+    assert "--out" in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
 # ---- a judge is killed
 
 
