@@ -164,11 +164,10 @@ def is_packed(entry: Entry) -> bool:
 
 
 NUMERALS = ("", "一", "二", "三", "四", "五", "六", "七", "八", "九", "十")
+BEFORE = re.compile(r"^(copy of|kopie von|copie de)[ _-]+", re.IGNORECASE)
 AGAIN = re.compile(
-    r"^(copy of|kopie von|copie de)[ _-]+|"
-    r"[ _-]*(\(\d{1,2}\)|(?<![^\W_])(copy|final|new|v\d{1,2})|副本|最终版?)[ _-]*$",
-    re.IGNORECASE,
-)
+    r"((^[ _-]*|[_-]+)(copy|final|new|v\d{1,2})|[ _-]*(\(\d{1,2}\)|副本|最终版?))[ _-]*$", re.IGNORECASE
+)  # not ` new`, which may be a name
 
 
 def read_name(name: str, course: Course) -> tuple[Exercise | None, str]:
@@ -200,19 +199,20 @@ def read_homework(name: str, course: Course) -> tuple[Exercise | None, str]:
 
 def _left(stem: str, called: str, title: str) -> str | None:
     """What a name says beside the exercise; None where it does not mention it."""
-    words = re.sub("_", "[ _-]?", title)
-    left = _tidied(stem, rf"(?<![^\W_])(?:{called}(?:[ _-]?{words})?|{words})(?![^\W_])")
-    return "" if left and set(left.lower().split("_")) < set(title.split("_")) else left
+    words = title.split("_")
+    begun = "".join(rf"(?:[ _-]?{word}" for word in words) + ")?" * len(words)  # `ex04 causal` is said too
+    return _tidied(stem, rf"(?<![^\W_])(?:{called}{begun}|{'[ _-]?'.join(words)})(?![^\W_])")
 
 
 def _tidied(stem: str, said: str) -> str | None:
-    left, count = re.subn(said, "", stem, count=1, flags=re.IGNORECASE)
-    if not count:
+    """A name without what `said` matches, and without what says after it that this is a copy; None if nothing does."""
+    found = re.search(said, stem, re.IGNORECASE)
+    if found is None:
         return None
-    before = ""
-    while left != before:
-        before, left = left, AGAIN.sub("", left).strip(" _-.")
-    left = left.strip("()")
+    before, after, longer = BEFORE.sub("", stem[: found.start()]), stem[found.end() :], ""
+    while after != longer:
+        longer, after = after, AGAIN.sub("", after)
+    left = (before + after).strip(" _-.()")
     return "" if re.fullmatch(r"\d{1,2}", left) else left
 
 

@@ -156,6 +156,20 @@ def test_a_student_is_one_though_every_exercise_came_by_itself(found, course, he
             assert f"# {who}\n" in "".join(submitted(hand_in.read(course.find(slug), course)).files.values())
 
 
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("Anna New_ex02.py", "Anna New"), ("ex02_Anna New.py", "Anna New"), ("Mask_ex02.py", "Mask"),
+        ("anna_ex02_final_v2.py", "anna"), ("ex02_anna_final.py", "anna"), ("anna_ex02 (1).zip", "anna"),
+        ("li_1_ex02.py", "li_1"), ("wang2_ex02.py", "wang2"), ("ex02-team2", "team2"), ("ex02 causal", ""),
+        ("Copy of ex02.ipynb", ""), ("ex02_causal_mask-1.py", ""), ("Homework 2 - Anna (2).zip", "Anna"),
+        ("王小明-第二次作业-最终版.py", "王小明"), ("hw20_anna.py", "hw20_anna"), ("第十二次作业", "第十二次作业"),
+    ],
+)  # fmt: skip
+def test_what_a_name_tells_beside_the_exercise(course, name, student):
+    assert places.read_homework(name, course)[1] == student
+
+
 def test_downloads_side_by_side_know_a_student_by_the_same_number(found, course, here):
     put(here, "submissions.zip", zipped({f"anna_1{n}_77_ex02.py": f"{CODE}# {n}\n" for n in range(4)}))
     put(here, "submissions (1).zip", zipped({f"anna_1{n}_99_ex10.py": f"{OTHER_CODE}# {n}\n" for n in range(4)}))
