@@ -163,15 +163,23 @@ def _alike(label: str) -> str:
 def _by_exercise(place: Place, depth: int) -> list[HandIn]:
     """`ex05/anna.py`, `ex06/anna/attention.py`: what a student handed in for all exercises is one hand-in."""
     known = work_by_exercise(place)
+    every = [(entry, _recognised(inner, depth)) for entry, _, inner in known]
+    apart = {spelled for _, found in every for spelled in _told_by_spelling(found)}
     parts: dict[tuple[str, ...], list[tuple[str, HandIn]]] = {}
-    for entry, _, inner in known:
-        found = _recognised(inner, depth)
+    for entry, found in every:
         count = Counter(hand_in.label for hand_in in found)
         for each in found:
+            name = each.label if _alike(each.label) in apart else _alike(each.label)
             told = (_first_id(each), entry.name) if count[each.label] > 1 or each.refusal else ()
-            parts.setdefault((_alike(each.label), _section(each), *told), []).append((entry.name, each))
+            parts.setdefault(_person(each) or (name, _section(each), *told), []).append((entry.name, each))
     merged = [_of_exercises(theirs) for theirs in parts.values()]
     return merged + (_others(place, {entry.name for entry, *_ in known}) if merged else [])
+
+
+def _told_by_spelling(found: Iterable[HandIn]) -> set[str]:
+    """The names that two have who are told apart by capitals alone, such as `li na` and `Li Na`."""
+    count = Counter(_alike(label) for label in {hand_in.label for hand_in in found})
+    return {name for name, times in count.items() if times > 1}
 
 
 def _of_exercises(parts: Sequence[tuple[str, HandIn]]) -> HandIn:
@@ -378,8 +386,10 @@ def _joined(place: Place, found: Sequence[tuple[str, HandIn]]) -> list[HandIn]:
         people.setdefault(_alike(each.label), []).append((name, each))
     joined: list[HandIn] = []
     for theirs in people.values():
-        plain = [name for name, _ in theirs if read_homework(name, place.course)[0] is None]
-        if len(theirs) == 1 or len(plain) > 1 or any(each.refusal for _, each in theirs):
+        told = Counter(read_homework(name, place.course)[0] for name, _ in theirs)
+        spellings = {each.label for _, each in theirs}
+        unclear = told[None] > 1 or (len(spellings) > 1 and max(told.values()) > 1)
+        if len(theirs) == 1 or unclear or any(each.refusal for _, each in theirs):
             joined += [each for _, each in theirs]
         else:
             joined.append(_together(theirs, [mount for name, each in theirs for mount in _below(name, each.files)]))

@@ -274,7 +274,7 @@ def work_by_exercise(place: Place) -> list[tuple[Entry, Exercise, Place]]:
     for _, exercise, inner in found:
         if any(is_code(entry.name) and is_exercise(entry.name, place.course) for entry in inner.entries()):
             fewest = 3  # a file of the exercise's name is a stub, or all the rest are drafts beside it
-        students |= {student for student, slugs in _students(inner) if exercise.slug in slugs}
+        students |= {student for student, slugs in _students(inner, by_content=True) if exercise.slug in slugs}
     return list(_exercises_in(place, OF_A_CLASS)) if len(students) >= fewest else []
 
 
@@ -295,8 +295,11 @@ def _exercises_in(place: Place, limits: Limits) -> Iterator[tuple[Entry, Exercis
             yield entry, exercise, inner
 
 
-def _students(place: Place) -> Iterator[tuple[str, set[str]]]:
-    """What each of the first entries is called that may be a student, and of which exercises something is there."""
+def _students(place: Place, by_content: bool = False) -> Iterator[tuple[str, set[str]]]:
+    """What each of the first entries is called that may be a student, and of which exercises something is there.
+
+    Where no name in a folder tells, `by_content` looks into its files.
+    """
     entries = [entry for entry in place.entries() if is_packed(entry) or is_code(entry.name)]
     for entry in entries[:SAMPLE]:
         exercise, left = read_name(entry.name, place.course)
@@ -304,7 +307,8 @@ def _students(place: Place) -> Iterator[tuple[str, set[str]]]:
             yield left, {exercise.slug} if exercise else _defined(place, entry)
         elif left and entry.name != "exercises":
             below = place.below(entry, AT_A_GLANCE)
-            yield left, set(_told_below(below)) or _defined_in(below) if below else set()
+            told = set(_told_below(below)) if below else set()
+            yield left, _defined_in(below) if below and by_content and not told else told
 
 
 def _defined(place: Place, entry: Entry) -> set[str]:

@@ -169,13 +169,14 @@ def locate(
     raise _nothing_found(exercise, files, folder, found, thorough)
 
 
-COPY = re.compile(r"[ _-]*(\(\d{1,2}\)|copy|final|new|v?\d{1,2}|副本|最终版?)$", re.IGNORECASE)
+BESIDE = re.compile(r"_(tests?|utils?|helpers?|old|backup|drafts?|notes|demo)$")
 
 
 def _itself(exercise: Exercise, near: list[str]) -> list[str]:
-    """The one that says nothing but the exercise, if what the others say is not that they are newer: `ex04_test.py`."""
+    """The one that says nothing but the exercise, if all others say that they stand beside it: `ex04_test.py`."""
     said = [path for path in near if _says(exercise, _stem(path))]
-    return said if len(said) == 1 and not any(COPY.search(_stem(path)) for path in near if path not in said) else near
+    others = [path for path in near if path not in said]
+    return said if len(said) == 1 and all(BESIDE.search(_plain(_stem(path))) for path in others) else near
 
 
 def _without_copies(files: Files, near: list[str]) -> list[str]:
@@ -309,10 +310,11 @@ def _means(exercise: Exercise, stem: str) -> bool:
 def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: Iterable[Exercise]) -> list[str]:
     """Files that define most of what this exercise asks for, whatever they are called.
 
-    A notebook, or a file that is called by none, may hold several: it counts for each of which it defines most.
+    A notebook may hold several: it counts for each of which it defines most. So does a file that is called by none,
+    where there is no better one.
     """
     every = [exercise, *others]
-    kept, size = [], 0
+    kept, shared, size = [], [], 0
     for path in itertools.islice(found, MOST_FILES):
         try:
             source = read_code(files, path)[0]
@@ -324,10 +326,12 @@ def _by_names(exercise: Exercise, files: Files, found: Iterable[str], others: It
             tree = parse(source, _name(path))
         except Refused:
             continue
-        open_to_all = path.lower().endswith(".ipynb") or not any(_means(other, _stem(path)) for other in every)
-        if (open_to_all and _share(exercise, set(defined_names(tree))) > 0.5) or whose(tree, every) == exercise:
+        most = _share(exercise, set(defined_names(tree))) > 0.5
+        if whose(tree, every) == exercise or (most and path.lower().endswith(".ipynb")):
             kept.append(path)
-    return kept
+        elif most and not any(_means(other, _stem(path)) for other in every):
+            shared.append(path)
+    return kept or shared
 
 
 def _not_there(exercise: Exercise, path: Path) -> Refused:

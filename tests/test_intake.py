@@ -189,11 +189,49 @@ def test_a_name_has_one_spelling(found, here):
     assert len(found()) == 2
 
 
+def test_capitals_tell_apart_who_is_called_alike(found, course, here):
+    for exercise, names in (("ex02", ("Li Na", "li na", "Anna")), ("ex10", ("Li Na", "anna"))):
+        for name in names:
+            put(here, f"{exercise}/{name}/{exercise}.py", (CODE if exercise == "ex02" else OTHER_CODE) + f"# {name}\n")
+    hand_ins = found()
+    assert set(hand_ins) == {"Li Na", "li na", "Anna"}
+    read = {name: each.read(course.find("ex10"), course) for name, each in hand_ins.items()}
+    assert {name: isinstance(each, Submission) for name, each in read.items()} == {
+        "Li Na": True,
+        "li na": False,
+        "Anna": True,
+    }
+
+
+def test_users_of_one_name_stay_apart_across_exercises(found, here):
+    for n in range(4):
+        put(here, f"hw2/wang_{n}_{n}02_ex02.py")
+        put(here, f"hw10/wang_{n}_{n}10_ex10.py", OTHER_CODE)
+    assert [hand_in.ids["canvas_user"] for hand_in in found().values()] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("beside", ["solution", "fixed", "final_version", "neu", "anna"])
+def test_a_file_that_may_be_the_newer_one_makes_it_unclear(found, read, here, beside):
+    put(here / "anna", "ex02.py", "x = 1\n")
+    put(here / "anna", f"ex02_{beside}.py")
+    problem(read(found()["anna"]), "submission.several", f"ex02_{beside}.py")
+
+
+@pytest.mark.parametrize("names", [("draft", "old", "submit"), ("src", "tests", "data")])
+def test_folders_below_a_student_are_no_students(found, here, names):
+    for who in ("anna", "ben", "cem"):
+        for name in names:
+            put(here, f"{who}/{name}/main.py", f"{CODE}# {name}\n")
+    assert set(found()) == {"anna", "ben", "cem"}
+
+
 def test_two_that_nobody_can_put_together_stay_apart(found, here):
     put(here, "gil/ex02.py")
     put(here, "gil.zip", zipped({"ex02.py": "x = 1\n"}))
     put(here, "hal/ex02.py")
-    assert len(found()) == 3
+    put(here, "Li Na_ex02.py")
+    put(here, "li na_ex02.py", "x = 1\n")
+    assert len(found()) == 5
 
 
 @pytest.mark.parametrize("name", ["EX02.PY", "Ex02.Py"])
