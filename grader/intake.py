@@ -380,7 +380,7 @@ def _of_entry(place: Place, entry: Entry) -> HandIn:
 
 
 def _joined(place: Place, found: Sequence[tuple[str, HandIn]]) -> list[HandIn]:
-    """Those of one student together, where all names but one at most tell an exercise as well."""
+    """Those of one student together, if all names but one at most tell an exercise, and no two spellings the same."""
     people: dict[str, list[tuple[str, HandIn]]] = {}
     for name, each in found:
         people.setdefault(_alike(each.label), []).append((name, each))
