@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 
@@ -98,10 +99,9 @@ def _recognised_lines(found: Row, lang: str) -> Iterator[str]:
     yield text("batch.recognised", lang, student=hand_in.label, source=hand_in.source)
     yield from (f"    {id}  {file}" for id, file in _by_id(found.files).items())
     sentences = _by_id(_sentences(found, lang))
-    if hand_in.refusal is not None:
-        yield from (f"    {sentence}" for sentence in dict.fromkeys(sentences.values()))
-        return
-    yield from (f"    {id}  {sentence}" for id, sentence in sentences.items())
+    often = Counter(sentences.values())
+    yield from (f"    {id}  {sentence}" for id, sentence in sentences.items() if often[sentence] == 1)
+    yield from (f"    {sentence}" for sentence, times in often.items() if times > 1)  # it is of the whole hand-in
     if found.missing:
         yield "    " + text("batch.lacks", lang, names=", ".join(_id(slug) for slug in found.missing))
     if found.left:

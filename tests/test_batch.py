@@ -480,6 +480,16 @@ def test_a_dry_run_says_a_layout_once(tmp_path, capfd):
     assert [line.split()[0] for line in said[1::2]] == ["a", "b", "c"]
 
 
+def test_a_dry_run_says_once_what_is_wrong_with_a_whole_hand_in(tmp_path, capfd):
+    (tmp_path / "anna").mkdir()
+    (tmp_path / "anna/ex04.py").write_text("x = 1\n")
+    (tmp_path / "ben.7z").write_bytes(b"7z")
+    assert grade("batch", tmp_path, "--dry-run") == 0
+    assert (
+        len([line for line in capfd.readouterr().out.splitlines() if line.startswith("    ") and "ben.7z" in line]) == 1
+    )
+
+
 def test_students_who_are_no_longer_there_are_named_and_keep_their_results(tmp_path, capfd):
     folder, out = a_class(tmp_path / "in", **dict.fromkeys("abcdef", "def (")), tmp_path / "out"
     assert grade("batch", folder, "--out", out, *BEST) == 0
