@@ -33,7 +33,7 @@ FLOOR = 2e-6  # ... and this share of the largest of all
 ROUNDS_MAX = 400
 ATTEMPTS = 3  # an unlucky choice of numbers may drown in float32 noise
 CHECKS = 3  # rounds that a guess of several pairs at once must survive
-REMEMBERED = 64  # layouts of each kind of module that were found by behaviour, and are tried first the next time
+REMEMBERED = 64  # kinds of modules, by their shapes, of which the layouts found by behaviour are tried first
 QUIET = 8  # rounds without a gradient, after which a class is taken to have none: a ReLU may be off for a while
 
 
@@ -105,7 +105,7 @@ def find(
     here, ours = _Flat(theirs, shapes(theirs, tuple(our_shapes))), [_Flat(model, our_shapes) for model in models]
     if here.total != ours[0].total:
         return None
-    before = _found_before(here.shapes, our_shapes)
+    before = _found_before(tuple(here.shapes.values()), tuple(our_shapes.items()))
     sure = nearest(theirs, models, inputs, [layout.named(here.shapes) for layout in before], seed)
     if sure is not None and sure[2]:
         return sure[:2]
@@ -118,16 +118,12 @@ def find(
     return None
 
 
-def _found_before(theirs: Mapping[str, torch.Size], ours: Mapping[str, torch.Size]) -> deque[Layout]:
+@functools.lru_cache(REMEMBERED)
+def _found_before(theirs: tuple[torch.Size, ...], ours: tuple[tuple[str, torch.Size], ...]) -> deque[Layout]:
     """What was found for modules of these shapes: whoever builds one alike, under whichever names, is asked that first.
 
     A layout is taken only for what it does, so it makes no difference to a verdict who came before.
     """
-    return _before((*theirs.values(),), (*ours.items(),))
-
-
-@functools.lru_cache(REMEMBERED)
-def _before(*_: Any) -> deque[Layout]:
     return deque(maxlen=4)
 
 

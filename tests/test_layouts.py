@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader import layouts
+from grader import layouts, wire
 from grader.subject import Subject, given_weights
 from grader.worker.serve import Interpreter
 
@@ -74,6 +74,17 @@ def test_weights_written_through_the_layout_give_our_values_and_gradients(source
 
 def test_a_wrong_module_has_no_layout(ours, x):
     assert layouts.find(model(WRONG), [ours], [x]) is None
+
+
+def test_a_module_built_like_one_before_is_asked_for_no_gradients(ours, x):
+    layouts.find(model(SCATTERED), [ours], [x])
+    again = model(SCATTERED.replace("everything", "all_of_it"))
+    layout, _ = layouts.find(again, [ours], [x])
+    assert list(layout.places) == ["all_of_it"]
+    asked = [exchange.request for exchange in again._subject.exchanges]
+    assert not [call for call in asked if isinstance(call, wire.Call) and call.cotangent is not None]
+    other = SCATTERED.replace("v, proj, k, q =", "q, proj, k, v =")  # of the same shapes, laid out otherwise
+    assert layouts.find(model(other), [ours], [x]) is not None
 
 
 def test_a_renamed_module_is_told_by_its_holders(ours, x):

@@ -7,6 +7,7 @@ from grader import isolation, wire
 from grader.bench import Bench
 from grader.exercises import Course
 from grader.judge import LocalWorker, Source
+from grader.properties import Property
 from grader.replay import Diverged, Fetched
 from grader.results import Verdict
 
@@ -27,6 +28,19 @@ def test_every_submission_gets_the_verdicts_it_gets_one_by_one():
     sources = [*right, *(warm.mistaken(name) for name in warm.named), *right]
     for source in sources:
         assert told(warm, engine.Framed, source) == told(Bench(exercise), LocalWorker, source)
+
+
+def test_what_held_before_is_not_looked_at_again_in_however_many_ways_a_class_answers(monkeypatch):
+    warm = engine.tiny_bench()
+    root = "q.shape[-1] ** 0.5"
+    ways = [engine.changed(warm, (root, f"({root} * {1 + number * 1e-6})")) for number in range(12)]
+    told(warm, engine.Framed, warm.reference)  # now its questions are known
+    first = [told(warm, engine.Framed, way) for way in ways]
+    assert {verdict for each in first for verdict, _ in each.values()} == {Verdict.PASSED}
+    checked = []
+    monkeypatch.setattr(Property, "check", lambda *_: checked.append(_))
+    assert [told(warm, engine.Framed, way) for way in ways] == first
+    assert not checked
 
 
 def test_a_question_that_was_not_foreseen_is_not_answered():
