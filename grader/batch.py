@@ -130,7 +130,7 @@ def plan(hand_ins: Iterable[HandIn], exercises: Sequence[Exercise], course: Cour
 
 
 def _meant(tasks: Sequence[Task]) -> set[str]:
-    """The exercises that a student has handed in. What is wrong with all that there is, is wrong with none of them."""
+    """The exercises that a student has handed in. What is wrong for most of them alike says nothing of any."""
     problems = Counter(task.submission.key for task in tasks if isinstance(task.submission, Problem))
     common = {key for key, count in problems.items() if 2 * count > len(tasks) > 1}
     return {

@@ -640,16 +640,13 @@ def _hand_ins(folder: Path, course: Course) -> list[HandIn]:
 
 
 def _say_what_is_passed_over(folder: Path, out: Path | None) -> None:
-    """Results of other runs: it may have been a student who put them there."""
-    from grader.gradebook import WRITTEN, results_in
+    """Results of other runs, below sections too: it may have been a student who put them there."""
+    from grader.gradebook import DATABASE
 
-    names = [
-        name
-        for name in sorted(results_in(folder) - WRITTEN)
-        if out is None or (folder / name).resolve() != out.resolve()
-    ]
+    books = [book.parent for depth in range(1, 6) for book in folder.glob("*/" * depth + DATABASE)]
+    names = [str(place.relative_to(folder)) for place in books if out is None or place.resolve() != out.resolve()]
     if names:
-        click.echo(text("batch.passed_over", _lang(), folder=folder, names=", ".join(names)), err=True)
+        click.echo(text("batch.passed_over", _lang(), folder=folder, names=", ".join(sorted(names))), err=True)
 
 
 def _named(found: list[HandIn], only: Sequence[str]) -> list[HandIn]:

@@ -22,7 +22,6 @@ from grader.gradescope import Person, submitters
 from grader.places import (
     CANVAS,
     CANVAS_TEXT,
-    CODE,
     METADATA,
     MOODLE,
     Place,
@@ -375,7 +374,7 @@ def _others(place: Place, told: Container[str]) -> list[HandIn]:
 def _of_entry(place: Place, entry: Entry) -> HandIn:
     """The label is what the name tells beside the exercise: `anna` of `anna_ex05.py`, of `ex05-anna.zip`."""
     name = readable(entry.name if entry.kind is not Kind.FILE else unpacked_name(entry.name))
-    label = CODE.sub("", read_homework(name, place.course)[1]) or name
+    label = read_homework(name, place.course)[1] or name
     return HandIn(label=label, source=place.shown(entry.name), files=Gathered(label, (place.entry(entry),)))
 
 
@@ -398,8 +397,9 @@ def _joined(place: Place, found: Sequence[tuple[str, HandIn]]) -> list[HandIn]:
 
 def _below(name: str, files: Files) -> Sequence[Mount]:
     """Files beside those of other entries: a loose one as it is, all others in a folder."""
-    loose = isinstance(files, Gathered) and all(mount.at for mount in files.mounts)
-    return files.mounts if isinstance(files, Gathered) and loose else [Mount(name, files, "")]
+    if isinstance(files, Gathered) and all(mount.at for mount in files.mounts):
+        return files.mounts
+    return [Mount(name, files, "")]
 
 
 def _not_taken(place: Place, entry: Entry) -> HandIn | None:

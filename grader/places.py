@@ -167,7 +167,7 @@ NUMERALS = ("", "一", "二", "三", "四", "五", "六", "七", "八", "九", "
 BEFORE = re.compile(r"^(copy of|kopie von|copie de)[ _-]+", re.IGNORECASE)
 AGAIN = re.compile(
     r"((^[ _-]*|[_-]+)(copy|final|new|v\d{1,2})|[ _-]*(\(\d{1,2}\)|副本|最终版?))[ _-]*$", re.IGNORECASE
-)  # not ` new`, which may be a name
+)  # a blank may come before these right after the exercise alone: elsewhere ` New` is a name
 
 
 def read_name(name: str, course: Course) -> tuple[Exercise | None, str]:
@@ -191,7 +191,7 @@ def read_homework(name: str, course: Course) -> tuple[Exercise | None, str]:
         numeral = NUMERALS[number] if number < 11 else f"十{NUMERALS[number % 10]}"
         english = rf"(?<![^\W_])(?:homework|hw|assignment)[ _-]?0*{number}(?![^\W_])"
         this, work = rf"(?:0*{number}|{numeral})", "(?:作业|练习|实验)"
-        found = _tidied(left, rf"{english}|第 ?{this} ?次{work}|{work} ?{this}(?![\d一二三四五六七八九十])")
+        found = _tidied(left, rf"{english}|第 ?{this} ?次{work}|{work} ?{this}(?![\d{''.join(NUMERALS)}])")
         if found is not None:
             return exercise, found
     return None, left

@@ -348,7 +348,7 @@ def _nothing_found(exercise: Exercise, files: Files, folder: str, found: list[st
     entries = files.entries(folder)
     names = sorted({readable(_name(path)) for path in found} or {readable(entry.name) for entry in entries})
     where = {"module": exercise.module, "folder": files.shown(folder)}
-    notebooks = [name for name in names if name.endswith(".ipynb")]
+    notebooks = [name for name in names if name.lower().endswith(".ipynb")]
     if notebooks and not found and not thorough:  # else they have been looked into, and are of other exercises
         return Refused("submission.only_notebook", notebook=notebooks[0], **where)
     if not names:
