@@ -641,9 +641,9 @@ def _hand_ins(folder: Path, course: Course) -> list[HandIn]:
 
 def _say_what_is_passed_over(folder: Path, out: Path | None) -> None:
     """Results of other runs, below sections too: it may have been a student who put them there."""
-    from grader.gradebook import DATABASE
+    from grader.gradebook import DATABASE, is_database
 
-    books = [book.parent for depth in range(1, 6) for book in folder.glob("*/" * depth + DATABASE)]
+    books = [book.parent for depth in range(1, 6) for book in folder.glob("*/" * depth + DATABASE) if is_database(book)]
     names = [str(place.relative_to(folder)) for place in books if out is None or place.resolve() != out.resolve()]
     if names:
         click.echo(text("batch.passed_over", _lang(), folder=folder, names=", ".join(sorted(names))), err=True)

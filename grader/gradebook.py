@@ -260,9 +260,17 @@ WHERE ours.student IS NULL
 def results_in(folder: Path) -> frozenset[str]:
     """Names in a folder that stand for no student: what runs have written there, and the folders that hold results."""
     with contextlib.suppress(OSError):  # whoever reads the folder next says what is wrong with it
-        below = {book.parent.name for book in folder.glob(f"*/{DATABASE}")}
-        return WRITTEN.union(below) if (folder / DATABASE).exists() else frozenset(below)
+        below = {book.parent.name for book in folder.glob(f"*/{DATABASE}") if is_database(book)}
+        return WRITTEN.union(below) if is_database(folder / DATABASE) else frozenset(below)
     return frozenset()
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is SQLite's: an empty one of that name passes nobody over."""
+    if not path.is_file():  # never a pipe
+        return False
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _must_be_ours(db: sqlite3.Connection, path: Path, schema: str = "main", empty: bool = True) -> None:
